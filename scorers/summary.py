@@ -18,7 +18,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.errors import warn_once
-from selfprobe.logs import CUT
+from selfprobe.logs import CUT_METRIC
 from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
 from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
@@ -84,7 +84,14 @@ def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 """Task arguments that limit replies."""
 
-FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for name in CUTTING))
+FIRST = (
+    "stderr",
+    "skill",
+    "ceiling",
+    "unscored",
+    "n",
+    *(f"{CUT_METRIC}{name}" for name in CUTTING),
+)
 """Numbers that a reader of the log looks for, after the score itself."""
 
 _FAULTS = [
@@ -253,7 +260,9 @@ def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[s
     """
     arguments = {"truncated": "answer_tokens", "target_truncated": target}
     return {
-        f"{CUT}{name}": shares[why] for why, name in arguments.items() if shares.get(why, 0) > 0.5
+        f"{CUT_METRIC}{name}": shares[why]
+        for why, name in arguments.items()
+        if shares.get(why, 0) > 0.5
     }
 
 

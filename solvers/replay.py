@@ -27,7 +27,6 @@ from selfprobe.logs import (
     in_thread,
     informed_of,
     invalidated_in,
-    lost_replies,
     runs,
     samples,
     summaries,
@@ -124,7 +123,7 @@ class Replay:
         faults = [f"{log}: {reason}" for log, reason in found_runs.aside.items()]
         fitting_runs = []
         for run in found_runs.counted:
-            fault = self._mismatch(run.header, model) or in_thread(lost_replies, run.header)
+            fault = self._mismatch(run.header, model)
             if fault:
                 faults.append(f"{run.log}: {fault}")
             else:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.logs import resuming
-from selfprobe.logs.resuming import NAME, claimed
+from selfprobe.logs.resuming import CLAIM_FILE, claimed
 
 
 def left(folder: str, **told: object) -> None:
@@ -28,7 +28,7 @@ def left(folder: str, **told: object) -> None:
         "pid": os.getppid(),
         "since": "2026-01-01 00:00:00 UTC",
     } | told
-    with fsspec.open(f"{folder}/{NAME}", "w") as file:
+    with fsspec.open(f"{folder}/{CLAIM_FILE}", "w") as file:
         json.dump(told, file)
 
 
@@ -44,7 +44,7 @@ def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(
     tmp_path: Path, place: str
 ) -> None:
     folder = place.format(tmp_path / "made")
-    with claimed(folder), fsspec.open(f"{folder}/{NAME}") as file:
+    with claimed(folder), fsspec.open(f"{folder}/{CLAIM_FILE}") as file:
         assert json.load(file).keys() == {"host", "pid", "since", "started"}
     system, inside = fsspec.core.url_to_fs(folder)
     assert system.ls(inside) == []
@@ -61,7 +61,7 @@ def test_a_second_job_of_this_machine_is_refused_in_a_line(tmp_path: Path, place
     said += r"Wait for it, or give another --log-dir; if that process is another program, delete running.json there and "
     with pytest.raises(InputError, match=said + "the same command goes on$"), claimed(folder):
         pytest.fail("two at once")
-    with fsspec.open(f"{folder}/{NAME}") as file:
+    with fsspec.open(f"{folder}/{CLAIM_FILE}") as file:
         assert json.load(file)["pid"] == os.getppid(), "the refused one left the other's claim"
 
 
@@ -99,7 +99,7 @@ def test_the_claim_of_a_process_that_is_gone_is_taken_over_at_once(
 ) -> None:
     folder = place.format(tmp_path)
     left(folder, pid=gone())
-    with claimed(folder), fsspec.open(f"{folder}/{NAME}") as file:
+    with claimed(folder), fsspec.open(f"{folder}/{CLAIM_FILE}") as file:
         assert json.load(file)["pid"] == os.getpid()
 
 
@@ -127,10 +127,10 @@ def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None
 
 def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_path: Path) -> None:
     left(str(tmp_path), host="node7", pid=gone())
-    said = f"on node7 has been running in it .*; if that process is gone, delete {NAME} there and the same command goes on$"
+    said = f"on node7 has been running in it .*; if that process is gone, delete {CLAIM_FILE} there and the same command goes on$"
     with pytest.raises(InputError, match=said), claimed(str(tmp_path)):
         pytest.fail("nobody here can know")
-    (tmp_path / NAME).unlink()
+    (tmp_path / CLAIM_FILE).unlink()
     with claimed(str(tmp_path)):
         pass
 
@@ -140,7 +140,7 @@ def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_
     ["", "[]", '{"pid": "x"}', "\x00", '{"host": "h", "pid": 1, "since": "", "started": "x"}'],
 )
 def test_a_claim_that_nobody_can_read_holds(tmp_path: Path, content: str) -> None:
-    (tmp_path / NAME).write_text(content)
+    (tmp_path / CLAIM_FILE).write_text(content)
     with (
         pytest.raises(InputError, match="is in use: .* on another machine .* delete"),
         claimed(str(tmp_path)),
@@ -150,14 +150,14 @@ def test_a_claim_that_nobody_can_read_holds(tmp_path: Path, content: str) -> Non
 
 def test_a_folder_that_was_deleted_meanwhile_is_no_error_of_the_claim(tmp_path: Path) -> None:
     with claimed(str(tmp_path / "m")):
-        (tmp_path / "m" / NAME).unlink()
+        (tmp_path / "m" / CLAIM_FILE).unlink()
         (tmp_path / "m").rmdir()
 
 
 def test_a_claim_that_another_took_is_left_to_it(tmp_path: Path) -> None:
     with claimed(str(tmp_path)):
         left(str(tmp_path), host="node7")
-    assert (tmp_path / NAME).exists()
+    assert (tmp_path / CLAIM_FILE).exists()
 
 
 def test_of_two_starts_that_both_found_a_claim_dead_the_first_stops(
@@ -180,7 +180,7 @@ def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyP
         claimed(str(tmp_path)),
     ):
         pytest.fail("nothing can be written")
-    assert not (tmp_path / NAME).exists()
+    assert not (tmp_path / CLAIM_FILE).exists()
 
 
 @pytest.mark.slow(7)

@@ -234,6 +234,31 @@ def test_studies_read_samples_of_a_run_and_never_of_a_logs_address() -> None:
     assert not wrong, "say run.samples, run.summaries or run.results"
 
 
+SCORE_READERS = {
+    "selfprobe/study/__init__.py": "`Logs.scored` hands whole samples with their score to studies",
+    "selfprobe/studies/effect.py": "reads the usable arms of one writer's texts, with its replies",
+    "selfprobe/studies/outcome_numbers.py": "joins each statement with the item's outcomes",
+    "selfprobe/studies/preferences/study.py": "compares each verdict with its pair's texts",
+    "selfprobe/studies/rewrite.py": "reads the writer's and the judge's replies with the scores",
+    "selfprobe/studies/scan.py": "reads a transcript's quotes with its score",
+}
+"""Modules outside of `selfprobe/logs/` that read decisions out of the scores of a sample, and why:
+each reads whole samples, or metadata, together with the score.
+"""
+
+
+def test_only_logs_and_listed_modules_make_decisions_of_scores() -> None:
+    """Rows are made in one place: `Run.judged_samples`, or `logs.decisions` for a table."""
+    readers = set()
+    for path in SOURCES:
+        if path.is_relative_to(ROOT / "selfprobe" / "logs"):
+            continue
+        names = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
+        if names & {"last_decisions", "last_score"}:
+            readers.add(name_of(path))
+    assert readers == set(SCORE_READERS), "take the decisions of run.judged_samples()"
+
+
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     top = [
         (f"{name_of(path)} imports {name} at its top", name.split(".")[0])

@@ -542,6 +542,30 @@ def test_logged_conversations_can_be_asked_about(
         assert (len(found.rows), len(found.aside)) == (3, 3)
 
 
+@pytest.mark.parametrize("context", ["first", "full"])
+def test_of_calls_made_at_the_same_time_the_one_that_sends_the_input_is_the_conversation(
+    run_task: Callable[..., EvalLog],
+    questions: Path,
+    tmp_path: Path,
+    context: Literal["first", "full"],
+) -> None:
+    """A sample of kth_word asks for the reply and for the prediction at once, in any order."""
+    from selfprobe.introspect_tasks.kth_word import kth_word
+
+    task = kth_word(k=1, dataset=str(questions))
+    log = read_eval_log(run_task(task, "planted/alpha", tmp_path / "logs", limit=3).location)
+    in_order = conversations(logs=str(tmp_path / "logs"), context=context)
+    for sample in log.samples or []:
+        calls = [event for event in sample.events if event.event == "model"]
+        prediction = calls[-1]
+        assert prediction.output.completion.startswith('{"word": ')
+        sample.events.remove(prediction)
+        sample.events.insert(0, prediction)
+    write_eval_log(log, log.location)
+    prediction_first = conversations(logs=str(tmp_path / "logs"), context=context)
+    assert prediction_first.rows == in_order.rows
+
+
 def test_a_log_is_read_once_for_all_runs_of_a_study_and_again_when_it_changed(
     run_task: Callable[..., EvalLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

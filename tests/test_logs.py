@@ -10,7 +10,6 @@ from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
 from selfprobe.logs import (
-    lost_replies,
     metrics_in,
     readable_logs,
     runs,
@@ -207,25 +206,6 @@ def test_a_reply_that_is_a_reference_is_lost_and_no_reply() -> None:
     reply = Reply(text="attachment://4f1c", model="m/a", stop_reason="stop")
     assert reply.problem == "lost"
     assert Reply(text="See attachment://4f1c", model="m/a", stop_reason="stop").problem is None
-
-
-def test_old_logs_that_replayed_references_are_named_by_sample(
-    folder: Path, tmp_path: Path
-) -> None:
-    log = read_eval_log(str(next(folder.glob("2*.eval"))))
-    assert log.samples is not None
-    assert lost_replies(log) == ""
-    (acts,) = [key for key in log.samples[1].store if key.endswith(":acts")]
-    log.samples[1].store[acts]["answer"]["text"] = "attachment://4f1c"
-    log.samples[1].attachments = {}
-    log.eval.metadata = {**(log.eval.metadata or {}), "selfprobe": "0.1.0"}
-    write_eval_log(log, str(tmp_path / "old.eval"))
-    (header,) = readable_logs([str(tmp_path)]).headers
-    told = lost_replies(header)
-    assert told.startswith(
-        f"sample {log.samples[1].id!r} holds a reference (attachment://…) in the place of a reply"
-    )
-    assert told.endswith("run it again")
 
 
 def test_a_vendors_error_is_told_without_the_request_before_it() -> None:

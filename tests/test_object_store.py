@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.logs.resuming import NAME, claimed
+from selfprobe.logs.resuming import CLAIM_FILE, claimed
 
 pytest.importorskip(
     "moto.server", reason="needs a local S3: pip install 'moto[s3]' flask flask-cors"
@@ -102,7 +102,7 @@ def test_an_awareness_run_in_a_store_replays_its_replies_and_is_compared_from_th
 def test_a_second_job_in_a_folder_of_a_store_is_refused_and_a_killed_ones_claim_is_taken_over(
     store: str,
 ) -> None:
-    system, file = s3_file(f"{store}/m/{NAME}")
+    system, file = s3_file(f"{store}/m/{CLAIM_FILE}")
     for pid in (os.getppid(), os.getpid()):  # one that runs, and one of before
         system.pipe_file(
             file, json.dumps({"host": socket.gethostname(), "pid": pid, "since": "noon"}).encode()

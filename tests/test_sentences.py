@@ -86,7 +86,7 @@ def licensed(text: str) -> None:
 
 def awareness() -> Iterator[tuple[str, subjects.AwarenessTables]]:
     """Logs of constructed subjects, by the first check that does not hold, or by No."""
-    yield "observers", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
+    yield "Yes", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
     yield "text", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
     rng = np.random.default_rng(5)
     yield "apart", subjects.logged(lambda row: float(rng.random()), rows)
@@ -125,7 +125,9 @@ def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: str, tmp_path
     page = awareness_page(written)
     claim = written.statements[0].claim
     assert page.answer.startswith(claim.verdict.value)
-    if kind.startswith("No"):
+    if kind == "Yes":
+        assert claim.verdict is Verdict.YES
+    elif kind.startswith("No"):
         assert claim.verdict is Verdict.NO
     else:
         assert claim.first_unmet_check is not None and claim.first_unmet_check.name == kind

@@ -21,7 +21,7 @@ from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
 from selfprobe.logs import header_of, in_thread, invalidated_in, readable_logs, task_of, transcripts
 from selfprobe.logs.files import stamp
-from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
+from selfprobe.logs.first_call import RUN_ELSEWHERE, SUBJECT, first_calls
 
 Row = dict[str, Any]
 """`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any,
@@ -122,7 +122,7 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
             else "its sample does not come"
         )
         first = f" ({rows[0]['aside']})" if rows else ""
-        raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {ELSEWHERE}")
+        raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {RUN_ELSEWHERE}")
     return tuple({**row, "source": short, "label": "evaluation"} for row in rows)
 
 
@@ -199,7 +199,7 @@ def _conversation(sample: EvalSample, model: str, role: str | None, *, full: boo
     mine = calls_of(calls, model, role)
     if not mine:
         return {"aside": missing_call(sample, calls, role)}
-    first = mine[0]
+    first = next((call for call in mine if _sends_input(call, sample)), mine[0])
     if _plays_two_parts(mine):
         return {
             "aside": f"{_named(role)} is asked under two system prompts in turn, as where it plays the user too: which "
@@ -213,6 +213,16 @@ def _conversation(sample: EvalSample, model: str, role: str | None, *, full: boo
     )  # `conversations` keeps it where it is wanted
     messages = list(plain_messages([*taken.input, *last]))
     return {"messages": messages, "called": True} | ({"tools": tools} if tools else {})
+
+
+def _sends_input(call: ModelEvent, sample: EvalSample) -> bool:
+    """Whether a call ends with the sample's own input: of calls that a solver makes at the same
+    time, any one may be the first in the log.
+    """
+    sample_input = sample.input
+    if isinstance(sample_input, list):
+        sample_input = sample_input[-1].text if sample_input else ""
+    return bool(call.input) and call.input[-1].text == sample_input
 
 
 def calls_of(calls: Sequence[ModelEvent], model: str, role: str | None) -> list[ModelEvent]:

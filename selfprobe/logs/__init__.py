@@ -36,13 +36,12 @@ from inspect_ai.log import (
     resolve_sample_attachments,
 )
 from inspect_ai.model import ModelConfig
-from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import SHORT, as_now, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import from_here, refusals
-from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.decision import Decision
 from selfprobe.logs.files import LOG_ENDINGS, FolderFiles, files_in, misnamed, read_header
 from selfprobe.logs.invalidated import (
     InvalidatedSamples,
@@ -50,7 +49,10 @@ from selfprobe.logs.invalidated import (
     results_of_samples,
     with_valid_results,
 )
-from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
+from selfprobe.logs.judged import FAILED, JudgedSample, judged_sample, with_every_key
+from selfprobe.logs.judged import values_of as values_of
+from selfprobe.logs.packed import refuse_bomb, resolved, sample_texts
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import concealed, masked
 
 if TYPE_CHECKING:
@@ -74,15 +76,12 @@ UNREADABLE = (
 )
 """Errors that reading a log may raise which somebody cut, edited or made by other means."""
 
-_AT_ONCE = 16
+SAMPLES_IN_MEMORY = 16
 """Number of samples of a log that are in memory together while it is read one by one."""
-_UNREAD = {"messages", "output", "store", "scores"}
+NO_TRANSCRIPT_FIELDS = {"messages", "output", "store", "scores"}
 """Parts of a sample that `transcripts` leaves out."""
-_TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines"}
+TRANSCRIPT_FIELDS = {"messages", "output", "events", "events_data", "timelines"}
 """Parts of a sample that `samples` leaves out."""
-
-_LOSING = "0.1.0"
-"""The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
 
 
 def task_of(log: EvalLog) -> str:
@@ -102,16 +101,20 @@ def short_task(task: str) -> str:
 
 def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:
     """Role → the models that have it, in their order: one as a rule."""
-    bound = log.eval.model_roles or {}
-    return {role: of if isinstance(of, list) else [of] for role, of in bound.items() if of}
+    models_by_role = {}
+    for role, bound_models in (log.eval.model_roles or {}).items():
+        models = bound_models if isinstance(bound_models, list) else [bound_models]
+        if models:
+            models_by_role[role] = models
+    return models_by_role
 
 
 def target_of(log: EvalLog) -> str:
     """The target of a run, as Inspect names models: the role `target`, or the evaluated model
     itself.
     """
-    bound = roles_of(log).get("target")
-    return bound[0].model if bound else log.eval.model
+    target_models = roles_of(log).get("target")
+    return target_models[0].model if target_models else log.eval.model
 
 
 def effort_of(log: EvalLog) -> str | None:
@@ -138,11 +141,8 @@ def informed_of(log: EvalLog) -> str | None:
     A model that is its own target is asked about itself whatever the argument says.
     """
     about = about_of(log)
-    return (
-        about
-        if about.startswith(("named", "shown:")) and target_of(log) != log.eval.model
-        else None
-    )
+    gives_hint = about.startswith(("named", "shown:"))
+    return about if gives_hint and target_of(log) != log.eval.model else None
 
 
 @dataclass(frozen=True)
@@ -161,29 +161,40 @@ class ReadableLogs:
         return first_of(self.ignored)
 
 
+MOST_LISTED_LOGS = 3
+"""Largest number of logs that a message names."""
+
+
 def first_of(ignored: Mapping[str, str]) -> str:
     """The end of a message that nothing was found: the first three logs that were set aside and
     why, or "".
     """
-    return "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
+    first_logs = list(ignored.items())[:MOST_LISTED_LOGS]
+    return "".join(f"; {log}: {reason}" for log, reason in first_logs)
 
 
 def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
     """Sentence that no log of the suite is there, and what is."""
-    paths, count = list(paths), len(ignored)
-    others = f"found {count} other log{'s' * (count != 1)}"
-    pages = [path for path in paths if (Path(path) / "index.html").is_file()]
-    hint = f"; {pages[0]} holds a page: give the folder of its logs" if pages else ""
-    return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}{hint}"
+    path_names = list(paths)
+    folders_of_pages = [path for path in path_names if (Path(path) / "index.html").is_file()]
+    hint = ""
+    if folders_of_pages:
+        hint = f"; {folders_of_pages[0]} holds a page: give the folder of its logs"
+    log_count = count_text(len(ignored), "other log")
+    return (
+        f"no selfprobe log in {', '.join(path_names)}; found {log_count}{first_of(ignored)}{hint}"
+    )
 
 
 def no_logs_text(files: Sequence[str]) -> str:
     """Sentence without its end on JSON files that are no logs: the first three by name."""
-    names = [PurePosixPath(file).name for file in files]
-    if len(names) == 1:
-        return f"{names[0]} is no Inspect log"
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more} are no Inspect logs"
+    file_names = [PurePosixPath(file).name for file in files]
+    if len(file_names) == 1:
+        return f"{file_names[0]} is no Inspect log"
+    listed_names = ", ".join(file_names[:MOST_LISTED_LOGS])
+    further_count = len(file_names) - MOST_LISTED_LOGS
+    further = f" and {further_count} more" if further_count > 0 else ""
+    return f"{listed_names}{further} are no Inspect logs"
 
 
 CANNOT = "cannot be read"
@@ -200,23 +211,31 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
     Raises:
         InputError: A path does not exist.
     """
-    found = [_files(path) for path in reversed(list(paths))]  # each newest first
-    headers, ignored = list[EvalLog](), dict[str, str]()
-    for file in dict.fromkeys(file for files in found for file in files.logs):
+    files_of_paths = [_files(path) for path in reversed(list(paths))]  # each newest first
+    log_files = dict.fromkeys(file for files in files_of_paths for file in files.logs)
+    headers = list[EvalLog]()
+    ignored = dict[str, str]()
+    for file in log_files:
         try:
             header = with_valid_results(read_header(file))
         except UNREADABLE as error:
             ignored[file] = f"{CANNOT}: {_unreadable(error)}"
             continue
-        if tasks is not None and task_of(header) not in tasks:
-            ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
-        else:
+        if tasks is None or task_of(header) in tasks:
             headers.append(header)
-    headers.sort(key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
-    for files in found:
-        ignored |= {file: f"{CANNOT}: {why}" for file, why in files.misnamed.items()}
-    no_logs = dict.fromkeys(file for files in found for file in files.no_logs)
-    return ReadableLogs(headers, ignored, list(no_logs))
+        else:
+            ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
+    headers.sort(key=_time_of_run, reverse=True)
+    other_files = dict[str, None]()
+    for files in files_of_paths:
+        other_files |= dict.fromkeys(files.no_logs)
+        for file, reason in files.misnamed.items():
+            ignored[file] = f"{CANNOT}: {reason}"
+    return ReadableLogs(headers, ignored, list(other_files))
+
+
+def _time_of_run(header: EvalLog) -> tuple[str, str]:
+    return str(header.eval.created), header.stats.completed_at
 
 
 HOW_CALLED = {
@@ -229,7 +248,7 @@ HOW_CALLED = {
     "cache",
 }
 """Generation settings that say how calls are sent, not what is asked."""
-_PATHS = {
+PATH_ARGUMENTS = {
     "dataset",
     "task",
     "logs",
@@ -243,14 +262,17 @@ _PATHS = {
 }
 """Task arguments that say where something is found. What was found there has its hash in the log.
 """
-_ADDRESS = re.compile(
+ADDRESS_ARGUMENT = re.compile(
     r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE
 )
 """Model arguments that say how a model is reached, not which one it is."""
-_HASHES = ("dataset_sha256", "questions_sha256")
+HASH_ENTRIES = ("dataset_sha256", "questions_sha256")
 """Entries of a log's metadata that stand for what was read."""
 
+SHOWN_HASH_LENGTH = 12
+"""Number of characters of a data set's hash that people are shown."""
 Settings = tuple[tuple[str, str], ...]
+"""Name and value of settings, in the order of the names."""
 
 
 @dataclass(frozen=True)
@@ -286,8 +308,10 @@ class Identity:
     @property
     def settings(self) -> dict[str, str]:
         """Settings other than task and model: name → value, for people."""
-        data = {"data set": self.data[:12]} if self.data else {}
-        return dict(self.roles) | dict(self.args) | dict(self.config) | data
+        settings = dict(self.roles) | dict(self.args) | dict(self.config)
+        if self.data:
+            settings["data set"] = self.data[:SHOWN_HASH_LENGTH]
+        return settings
 
     @property
     def asked(self) -> tuple[Settings, str]:
@@ -341,11 +365,9 @@ class Run:
     @property
     def why_unfinished(self) -> str:
         """Reason why the run is not finished."""
-        return (
-            f"status {self.header.status}"
-            if self.header.status != "success"
-            else str(self.invalidated)
-        )
+        if self.header.status != "success":
+            return f"status {self.header.status}"
+        return str(self.invalidated)
 
     @property
     def planned_samples(self) -> int:
@@ -361,11 +383,12 @@ class Run:
     @property
     def missing_samples(self) -> int:
         """Number of samples of the items that count that failed, were left out or were not asked."""
-        missing = missing_samples(self.header)
-        if self.limit is None or not missing:
-            return missing
-        completed = sum(1 for summary in self.read_summaries(valid=False) if not summary.error)
-        return min(missing, max(self.planned_samples - completed, 0))
+        missing_count = missing_samples(self.header)
+        if self.limit is None or not missing_count:
+            return missing_count
+        all_summaries = self.read_summaries(valid=False)
+        completed_count = sum(1 for summary in all_summaries if not summary.error)
+        return min(missing_count, max(self.planned_samples - completed_count, 0))
 
     def items(self) -> set[str]:
         """Ids of the run's items that count."""
@@ -386,6 +409,19 @@ class Run:
     def samples(self) -> list[EvalSample]:
         """Whole samples of the run; see `samples`."""
         return self.read_samples()
+
+    def judged_samples(self, *, every_key: bool = False) -> list[JudgedSample]:
+        """The run's samples with their decisions.
+
+        Args:
+            every_key: Whether a sample has a decision for each key that it should have, unscored
+                where it is missing; then scores of other suites are decisions too.
+
+        Raises:
+            InputError: The log cannot be read.
+        """
+        judged = [judged_sample(summary, self.header) for summary in self.summaries]
+        return with_every_key(judged, self.header, self.identity.task) if every_key else judged
 
     def read_summaries(self, *, valid: bool = True) -> list[EvalSampleSummary]:
         """`summaries`, which are not kept in memory."""
@@ -449,23 +485,24 @@ class Runs:
 
     def of(self, identities: Collection[Identity]) -> "Runs":
         """The runs of these identities; the others are set aside with the settings that differ."""
-        aside = {
-            run.log: differing(run.identity, identities)
-            for run in self.counted
-            if run.identity not in identities
-        }
-        counted = [run for run in self.counted if run.identity in identities]
-        return replace(self, counted=counted, aside=self.aside | aside)
+        counted = list[Run]()
+        aside = dict(self.aside)
+        for run in self.counted:
+            if run.identity in identities:
+                counted.append(run)
+            else:
+                aside[run.log] = differing(run.identity, identities)
+        return replace(self, counted=counted, aside=aside)
 
     @property
     def invalidated_lines(self) -> list[str]:
         """A sentence for each run with invalidated samples: how many, by whom and why."""
         lines = list[str]()
         for run in self.counted:
-            if invalidated := str(run.invalidated):
-                lines.append(
-                    f"{run.identity.task} of {run.identity.model}: {invalidated}; they count nowhere."
-                )
+            invalidated = str(run.invalidated)
+            if invalidated:
+                name = f"{run.identity.task} of {run.identity.model}"
+                lines.append(f"{name}: {invalidated}; they count nowhere.")
         return lines
 
     def limited(self, limits: "Mapping[Identity, int | None]") -> "Runs":
@@ -474,9 +511,8 @@ class Runs:
         Args:
             limits: Identity → number of items that count; None, and no entry, is all.
         """
-        return replace(
-            self, counted=[replace(run, limit=limits.get(run.identity)) for run in self.counted]
-        )
+        limited_runs = [replace(run, limit=limits.get(run.identity)) for run in self.counted]
+        return replace(self, counted=limited_runs)
 
 
 def runs(
@@ -494,38 +530,37 @@ def runs(
     Raises:
         InputError: A path does not exist.
     """
-    there = readable_logs(paths, tasks)
-    same: dict[Identity, list[EvalLog]] = {}
-    for header in there.headers:
-        same.setdefault(identity_of(header), []).append(header)
-    counted, aside = list[Run](), dict(there.ignored)
-    for identity, headers in same.items():
-        best, *others = sorted(headers, key=_weight, reverse=True)
-        again, rest = [best], list[EvalLog]()
-        for header in others:
-            if (
-                repeats
-                and header.status == "success"
-                and not any(_share_samples(header, one) for one in again)
+    readable = readable_logs(paths, tasks)
+    headers_by_identity: dict[Identity, list[EvalLog]] = {}
+    for header in readable.headers:
+        headers_by_identity.setdefault(identity_of(header), []).append(header)
+    counted = list[Run]()
+    aside = dict(readable.ignored)
+    for identity, headers in headers_by_identity.items():
+        best, *other_headers = sorted(headers, key=_weight, reverse=True)
+        counted_headers = [best]
+        superseded = list[EvalLog]()
+        for header in other_headers:
+            can_repeat = repeats and header.status == "success"
+            if can_repeat and not any(
+                _share_samples(header, counted_header) for counted_header in counted_headers
             ):
-                again.append(header)
+                counted_headers.append(header)
             else:
-                rest.append(header)
-        aside |= {header.location: _superseded(header, best) for header in rest}
-        later = frozenset(header.location for header in headers[: headers.index(best)])
-        counted.append(Run(best, identity, others=tuple(rest), later=later))
-        counted += [
-            Run(header, identity, number) for number, header in enumerate(again[1:], start=2)
-        ]
-    counted.sort(
-        key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True
-    )
-    return Runs(counted, aside, there.no_logs)
+                superseded.append(header)
+        for header in superseded:
+            aside[header.location] = _superseded(header, best)
+        later_logs = frozenset(header.location for header in headers[: headers.index(best)])
+        counted.append(Run(best, identity, others=tuple(superseded), later=later_logs))
+        for number, header in enumerate(counted_headers[1:], start=2):
+            counted.append(Run(header, identity, number))
+    counted.sort(key=lambda run: _time_of_run(run.header), reverse=True)
+    return Runs(counted, aside, readable.no_logs)
 
 
 def _weight(header: EvalLog) -> tuple[bool, int, int, str, str]:
-    created = str(header.eval.created), header.stats.completed_at
-    return _is_finished(header), _version(header), _valid_count(header), *created
+    created, completed_at = _time_of_run(header)
+    return _is_finished(header), _version(header), _valid_count(header), created, completed_at
 
 
 def _version(header: EvalLog) -> int:
@@ -563,39 +598,48 @@ def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
 
     The others are by their address, with the reason.
     """
-    best: dict[str, EvalLog] = {}
-    listed = list(headers)
-    for header in listed:
-        name = header.eval.task_id or header.location
-        if name not in best or _weight(header) > _weight(best[name]):
-            best[name] = header
-    kept = list(best.values())
-    aside = {one.location: one for one in listed if one not in kept}
-    return kept, {log: _superseded(one, best[one.eval.task_id]) for log, one in aside.items()}
+    all_headers = list(headers)
+    best_of_run: dict[str, EvalLog] = {}
+    for header in all_headers:
+        run_name = header.eval.task_id or header.location
+        if run_name not in best_of_run or _weight(header) > _weight(best_of_run[run_name]):
+            best_of_run[run_name] = header
+    kept = list(best_of_run.values())
+    aside = {}
+    for header in all_headers:
+        if header not in kept:
+            aside[header.location] = _superseded(header, best_of_run[header.eval.task_id])
+    return kept, aside
 
 
-def _superseded(header: EvalLog, by: EvalLog) -> str:
-    why = f"superseded by {by.location}"
-    if header.status != "success" and by.status == "success":
-        return f"status {header.status}; {why}"
-    if invalidated := str(invalidated_in(header)):
-        return f"{invalidated}; {why}"
-    if _version(header) < _version(by):
-        return f"{why} (of version {_version(by)} of the task, this is of {_version(header)})"
-    return f"{why} (it holds more items)" if _valid_count(header) < _valid_count(by) else why
+def _superseded(header: EvalLog, better: EvalLog) -> str:
+    """Reason why a log does not count beside a better one of the same identity."""
+    reason = f"superseded by {better.location}"
+    invalidated = str(invalidated_in(header))
+    if header.status != "success" and better.status == "success":
+        return f"status {header.status}; {reason}"
+    if invalidated:
+        return f"{invalidated}; {reason}"
+    if _version(header) < _version(better):
+        return (
+            f"{reason} (of version {_version(better)} of the task, this is of {_version(header)})"
+        )
+    if _valid_count(header) < _valid_count(better):
+        return f"{reason} (it holds more items)"
+    return reason
 
 
-def _share_samples(one: EvalLog, other: EvalLog) -> bool:
+def _share_samples(header: EvalLog, other_header: EvalLog) -> bool:
     """True if two logs of one identity hold a sample in common, as an unfinished run and its
     resumption do.
     """
     try:
-        uuids = [
-            {sample.uuid for sample in summaries(log.location, valid=False)} for log in (one, other)
-        ]
+        uuids = {sample.uuid for sample in summaries(header.location, valid=False)}
+        other_uuids = {sample.uuid for sample in summaries(other_header.location, valid=False)}
     except InputError:
         return True
-    return None in uuids[0] | uuids[1] or bool(uuids[0] & uuids[1])
+    has_unnamed_sample = None in uuids | other_uuids
+    return has_unnamed_sample or bool(uuids & other_uuids)
 
 
 def identity_of(header: EvalLog) -> Identity:
@@ -630,25 +674,21 @@ def identified(
         metadata: Metadata of the task, with the hash of its data set.
         data: Name of a data set without a hash.
     """
-    bound = {role: ",".join(model.model for model in models) for role, models in roles.items()}
-    config = {f"{name}": value for name, value in _config(evaluated)}
-    config |= {
-        f"{name} of {role if len(models) == 1 else one.model}": value
-        for role, models in roles.items()
-        for one in models
-        for name, value in _config(one)
-    }
-    hashes = [str(metadata[name]) for name in _HASHES if metadata.get(name)]
+    names_by_role = dict[str, str]()
+    config = dict(_config(evaluated))
+    for role, models in roles.items():
+        models_of_role = ",".join(model.model for model in models)
+        if role != "target" or models_of_role != evaluated.model:
+            names_by_role[role] = models_of_role
+        for model in models:
+            owner = role if len(models) == 1 else model.model
+            for name, value in _config(model):
+                config[f"{name} of {owner}"] = value
+    hashes = [str(metadata[name]) for name in HASH_ENTRIES if metadata.get(name)]
     return Identity(
         task=task,
         model=evaluated.model,
-        roles=tuple(
-            sorted(
-                (role, of)
-                for role, of in bound.items()
-                if role != "target" or of != evaluated.model
-            )
-        ),
+        roles=tuple(sorted(names_by_role.items())),
         args=arguments_of(task, args),
         config=tuple(sorted(config.items())),
         data="+".join(hashes) or data,
@@ -661,7 +701,7 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
         if name not in HOW_CALLED:
             yield name, str(value)
     for name, value in concealed(model.args).items():
-        if not _ADDRESS.search(name):
+        if not ADDRESS_ARGUMENT.search(name):
             yield f"-M {name}", str(value)
 
 
@@ -676,25 +716,30 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     (('effort', 'low'),)
     """
     defaults = task_defaults(task)
-    now = as_now(args)
-    kept = {
-        name: as_typed(value)
-        for name, value in now.items()
-        if name not in _PATHS and value is not None
-    }
-    if "log" in kept:
-        kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
-    return tuple(
-        sorted((name, value) for name, value in kept.items() if value != defaults.get(name))
-    )
+    typed_args = dict[str, str]()
+    for name, value in as_now(args).items():
+        if name in PATH_ARGUMENTS or value is None:
+            continue
+        typed_value = as_typed(value)
+        if name == "log":
+            typed_value = typed_value.rstrip("/").rpartition("/")[2]
+        if typed_value != defaults.get(name):
+            typed_args[name] = typed_value
+    return tuple(sorted(typed_args.items()))
 
 
 @cache
 def task_defaults(task: str) -> dict[str, str]:
     """The default of each argument of a task of the suite, as one types it."""
-    known = registry_lookup("task", f"selfprobe/{task}")
-    parameters = inspect.signature(known).parameters.values() if callable(known) else ()
-    return {one.name: as_typed(one.default) for one in parameters if one.default is not one.empty}
+    task_function = registry_lookup("task", f"selfprobe/{task}")
+    if not callable(task_function):
+        return {}
+    parameters = inspect.signature(task_function).parameters.values()
+    return {
+        parameter.name: as_typed(parameter.default)
+        for parameter in parameters
+        if parameter.default is not parameter.empty
+    }
 
 
 def as_typed(value: object) -> str:
@@ -710,22 +755,27 @@ def differing(identity: Identity, others: Iterable[Identity]) -> str:
     >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
     'another run: k is 1, there 2'
     """
-    differences: list[list[str]] = [
-        _apart(identity, other) for other in others if other.task == identity.task
-    ] or [["its task"]]
-    return f"another run: {'; '.join(sorted(differences, key=len)[0])}"
+    differences_of_runs = [
+        _differences(identity, other) for other in others if other.task == identity.task
+    ]
+    if not differences_of_runs:
+        return "another run: its task"
+    fewest_differences = min(differences_of_runs, key=len)
+    return f"another run: {'; '.join(fewest_differences)}"
 
 
-def _apart(one: Identity, other: Identity) -> list[str]:
-    mine, theirs = one.settings, other.settings
-    model = [f"of {one.model}, there {other.model}"] if one.model != other.model else []
-    names = [
-        name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)
-    ]
-    return model + [
-        f"{name} is {mine.get(name, 'not set')}, there {theirs.get(name, 'not set')}"
-        for name in names
-    ]
+def _differences(identity: Identity, other: Identity) -> list[str]:
+    differences = list[str]()
+    if identity.model != other.model:
+        differences.append(f"of {identity.model}, there {other.model}")
+    settings = identity.settings
+    other_settings = other.settings
+    for name in sorted(settings.keys() | other_settings.keys()):
+        if settings.get(name) != other_settings.get(name):
+            value = settings.get(name, "not set")
+            other_value = other_settings.get(name, "not set")
+            differences.append(f"{name} is {value}, there {other_value}")
+    return differences
 
 
 def other_version(header: EvalLog, versions: Mapping[Identity, str]) -> str:
@@ -737,13 +787,14 @@ def other_version(header: EvalLog, versions: Mapping[Identity, str]) -> str:
         versions: Run → version of its task now; what follows a plus sign is the hash of its data.
     """
     identity = identity_of(header)
-    before, now = (
-        str(header.eval.task_version).partition("+")[0],
-        versions.get(identity, "").partition("+")[0],
-    )
-    if before == now or not now:
+    logged_version = str(header.eval.task_version).partition("+")[0]
+    current_version = versions.get(identity, "").partition("+")[0]
+    if logged_version == current_version or not current_version:
         return ""
-    return f"{identity.task} version {before}, which is version {now} now, with other prompts or scores"
+    return (
+        f"{identity.task} version {logged_version}, which is version {current_version} now, with "
+        "other prompts or scores"
+    )
 
 
 def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
@@ -752,18 +803,22 @@ def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
     >>> list(titles([Identity("t", "m", (("grader", "a"),)), Identity("t", "m", (("grader", "b"),))]).values())
     ['m, grader a', 'm, grader b']
     """
-    listed = list(dict.fromkeys(identities))
-    out = {}
-    for identity in listed:
-        alike = [one for one in listed if (one.task, one.model) == (identity.task, identity.model)]
-        names = {name for one in alike for name in one.settings}
-        varied = [
-            name for name in sorted(names) if len({one.settings.get(name) for one in alike}) > 1
+    unique_identities = list(dict.fromkeys(identities))
+    title_of = {}
+    for identity in unique_identities:
+        settings_of_runs = [
+            other.settings
+            for other in unique_identities
+            if (other.task, other.model) == (identity.task, identity.model)
         ]
-        out[identity] = ", ".join(
-            [identity.model, *(f"{n} {identity.settings.get(n, 'not set')}" for n in varied)]
-        )
-    return out
+        setting_names = {name for settings in settings_of_runs for name in settings}
+        title_parts = [identity.model]
+        for name in sorted(setting_names):
+            values = {settings.get(name) for settings in settings_of_runs}
+            if len(values) > 1:
+                title_parts.append(f"{name} {identity.settings.get(name, 'not set')}")
+        title_of[identity] = ", ".join(title_parts)
+    return title_of
 
 
 def decisions(
@@ -784,14 +839,15 @@ def decisions(
     """
     import pandas as pd
 
-    there = runs(paths, tasks, repeats=repeats)
+    logged_runs = runs(paths, tasks, repeats=repeats)
     invalidated = {
-        run.log: str(run.invalidated) for run in there.counted if run.invalidated.provenance
+        run.log: str(run.invalidated) for run in logged_runs.counted if run.invalidated.provenance
     }
-    columns, aside = dict[str, list[Any]](), dict(there.aside)
-    while there.counted:  # what was read of a run is let go with it
-        run_columns = read_best(there.counted.pop(), _some_columns, aside) or {}
-        for name, values in run_columns.items():
+    columns = dict[str, list[Any]]()
+    aside = dict(logged_runs.aside)
+    while logged_runs.counted:  # what was read of a run is let go with it
+        run_columns = read_best(logged_runs.counted.pop(), _columns_with_decisions, aside)
+        for name, values in (run_columns or {}).items():
             columns.setdefault(name, []).extend(values)
     table = pd.DataFrame(columns)
     table.attrs["aside"] = invalidated | aside
@@ -807,28 +863,32 @@ def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | 
         read: What reads it; an error of UNREADABLE says that it is useless.
         aside: Log → why it does not count; what is found out here goes into it.
     """
-    trying: Run | None = run
-    while trying:
-        aside.pop(trying.log, None)
+    candidate: Run | None = run
+    while candidate:
+        aside.pop(candidate.log, None)
         try:
-            return read(trying)
+            return read(candidate)
         except UNREADABLE as error:
-            aside[trying.log] = one_line(error)
-            trying = trying.next
+            aside[candidate.log] = one_line(error)
+            candidate = candidate.next
     return None
 
 
-def _some_columns(run: Run) -> dict[str, list[Any]]:
+def _columns_with_decisions(run: Run) -> dict[str, list[Any]]:
     columns = decision_columns(run)
     if not any(columns["key"]):
         raise InputError(f"no decision in it (task {run.identity.task})")
     return columns
 
 
+SAMPLE_COLUMNS = ("item", "epoch", "input", "kind", "cluster")
+"""Columns of a table of decisions that say which sample a decision is of."""
+
+
 def decision_columns(
     run: Run, run_samples: Sequence[EvalSampleSummary] | None = None
 ) -> dict[str, list[Any]]:
-    """Column → its value for each decision of a run: the only place where a log becomes rows.
+    """Column → its value for each decision of a run.
 
     Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log,
     status, item, epoch, input, kind (the data set's, else ""), cluster (else the item), and the
@@ -840,10 +900,8 @@ def decision_columns(
         run_samples: Its summaries, where they are at hand. Default: they are read.
 
     Raises:
-        InputError: The log cannot be read, or has lost replies.
+        InputError: The log cannot be read.
     """
-    if why := lost_replies(run.header):
-        raise InputError(why)
     settings = "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())
     run_fields: dict[str, Any] = {
         "task": run.identity.task,
@@ -855,24 +913,24 @@ def decision_columns(
         "status": run.header.status,
     }
     columns: dict[str, list[Any]] = {
-        name: [] for name in (*run_fields, *ITEM_COLUMNS, *Decision.model_fields)
+        name: [] for name in (*run_fields, *SAMPLE_COLUMNS, *Decision.model_fields)
     }
-    failed = Decision(key="", unscored="error")
-    for sample in run.summaries if run_samples is None else run_samples:
+    keyless_decision = Decision(key="", unscored=FAILED)
+    for summary in run.summaries if run_samples is None else run_samples:
+        judged = judged_sample(summary, run.header)
         sample_fields = {
-            "item": str(sample.id),
-            "epoch": sample.epoch,
-            "input": question_of(sample),
-            "kind": str(sample.metadata.get("kind") or sample.metadata.get("category") or ""),
-            "cluster": str(sample.metadata.get("cluster") or sample.id),
+            "item": judged.item,
+            "epoch": judged.epoch,
+            "input": question_of(summary),
+            "kind": str(summary.metadata.get("kind") or summary.metadata.get("category") or ""),
+            "cluster": str(summary.metadata.get("cluster") or summary.id),
         }
-        for decision in [failed] if sample.error else last_decisions(sample.scores):
-            for name, value in (run_fields | sample_fields | vars(decision)).items():
+        decisions = (keyless_decision,) if summary.error else judged.decisions
+        for decision in decisions:
+            row = run_fields | sample_fields | vars(decision)
+            for name, value in row.items():
                 columns[name].append(value)
     return columns
-
-
-ITEM_COLUMNS = ("item", "epoch", "input", "kind", "cluster")
 
 
 def item_decisions(run: Run) -> list[tuple[str, Decision]]:
@@ -882,27 +940,25 @@ def item_decisions(run: Run) -> list[tuple[str, Decision]]:
         InputError: The log cannot be read.
     """
     return [
-        (str(sample.id), decision)
-        for sample in run.summaries
-        for decision in last_decisions(sample.scores)
+        (sample.item, decision) for sample in run.judged_samples() for decision in sample.decisions
     ]
 
 
 def _files(path: str) -> FolderFiles:
-    place = locate(path)
+    address = locate(path)
     try:
-        system, inside = url_to_fs(place)
-        there = system.exists(inside)
+        file_system, inner_path = url_to_fs(address)
+        is_there = file_system.exists(inner_path)
     except refusals() as error:  # no such protocol, no credentials, no network
         raise InputError(f"cannot read {path}: {one_line(error)}") from None
-    if not there:
-        raise InputError(f"there is no log file or folder {path} (looked at {place})")
-    if system.isdir(inside):
-        return files_in(place)
-    if place.endswith(LOG_ENDINGS):
-        return FolderFiles([from_here(place)])
-    if place.lower().endswith(LOG_ENDINGS):
-        raise InputError(f"{path} cannot be read: {misnamed(place)}")
+    if not is_there:
+        raise InputError(f"there is no log file or folder {path} (looked at {address})")
+    if file_system.isdir(inner_path):
+        return files_in(address)
+    if address.endswith(LOG_ENDINGS):
+        return FolderFiles([from_here(address)])
+    if address.lower().endswith(LOG_ENDINGS):
+        raise InputError(f"{path} cannot be read: {misnamed(address)}")
     raise InputError(
         f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs"
     )
@@ -961,40 +1017,39 @@ def samples(log: str) -> list[EvalSample]:
 
     def read() -> list[EvalSample]:
         if log.endswith(".eval"):
-            every = sorted(
-                (resolved(_without_transcript(text)) for text in sample_texts(log)), key=_place
-            )
+            read_samples = [resolved(_without_transcript(text)) for text in sample_texts(log)]
+            read_samples.sort(key=_epoch_and_id)
         else:
             refuse_bomb(log, samples=True)
-            every = [resolved(sample) for sample in read_eval_log(log).samples or []]
-        return valid_samples(log, every)
+            read_samples = [resolved(sample) for sample in read_eval_log(log).samples or []]
+        return valid_samples(log, read_samples)
 
     return _read(log, read)
 
 
-def valid_samples(log: str, every: Sequence[Sample]) -> list[Sample]:
+def valid_samples(log: str, log_samples: Sequence[Sample]) -> list[Sample]:
     """The samples of a log without invalidated ones.
 
     Raises:
         InputError: The log holds two of one id and epoch.
     """
-    by_place = defaultdict[tuple[str, int], list[str]](list)
-    for sample in every:
-        by_place[str(sample.id), sample.epoch].append(repr(sample.id))
-    repeated = {place: ids for place, ids in by_place.items() if len(ids) > 1}
+    ids_by_place = defaultdict[tuple[str, int], list[str]](list)
+    for sample in log_samples:
+        ids_by_place[str(sample.id), sample.epoch].append(repr(sample.id))
+    repeated = {place: ids for place, ids in ids_by_place.items() if len(ids) > 1}
     for (_, epoch), ids in repeated.items():
-        more = f", and {len(repeated) - 1} more" if len(repeated) > 1 else ""
+        further = f", and {len(repeated) - 1} more" if len(repeated) > 1 else ""
         raise InputError(
-            f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}{more}"
+            f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}{further}"
         )
     invalidated = invalidated_samples(log).provenance
-    return [sample for sample in every if (sample.id, sample.epoch) not in invalidated]
+    return [sample for sample in log_samples if (sample.id, sample.epoch) not in invalidated]
 
 
 def _without_transcript(text: bytes) -> EvalSample:
     sample = json.loads(text)
     if sample.get("store"):
-        sample = {name: value for name, value in sample.items() if name not in _TRANSCRIPT}
+        sample = {name: value for name, value in sample.items() if name not in TRANSCRIPT_FIELDS}
     return EvalSample.model_validate(sample)
 
 
@@ -1024,27 +1079,38 @@ def transcripts(
         InputError: The log cannot be read; names it.
     """
     if of is None:
-        wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+        places = [
+            (sample.id, sample.epoch)
+            for sample in summaries(log)
+            if epochs is None or sample.epoch <= epochs
+        ]
     else:
-        wanted = list(of)
+        places = list(of)
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
-            by_place = {
-                (sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []
-            }
-            yield from (resolve_sample_attachments(by_place[key], "full") for key in wanted)
+            log_samples = read_eval_log(log).samples or []
+            sample_at = {(sample.id, sample.epoch): sample for sample in log_samples}
+            for place in places:
+                yield resolve_sample_attachments(sample_at[place], "full")
             return
         # Where one of several reads fails, asyncio prints what became of the others; a disk gains
         # nothing by several.
-        several = 8 if "://" in log and not log.startswith("file:") else 1
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        is_remote = "://" in log and not log.startswith("file:")
+        for start in range(0, len(places), SAMPLES_IN_MEMORY):
             yield from read_eval_log_samples_by_id(
-                log, part, resolve_attachments="full", exclude_fields=_UNREAD, concurrency=several
+                log,
+                places[start : start + SAMPLES_IN_MEMORY],
+                resolve_attachments="full",
+                exclude_fields=NO_TRANSCRIPT_FIELDS,
+                concurrency=REMOTE_READS if is_remote else 1,
             )
     except UNREADABLE as error:
         raise InputError(_cannot(log, error)) from None
+
+
+REMOTE_READS = 8
+"""Number of samples that are read at the same time from a store elsewhere."""
 
 
 def summaries(log: str, *, valid: bool = True) -> list[EvalSampleSummary]:
@@ -1063,8 +1129,8 @@ def summaries(log: str, *, valid: bool = True) -> list[EvalSampleSummary]:
     """
 
     def read() -> list[EvalSampleSummary]:
-        every = sorted(read_eval_log_sample_summaries(log), key=_place)
-        return valid_samples(log, every) if valid else every
+        all_summaries = sorted(read_eval_log_sample_summaries(log), key=_epoch_and_id)
+        return valid_samples(log, all_summaries) if valid else all_summaries
 
     return _read(log, read)
 
@@ -1076,15 +1142,17 @@ def token_count(samples: Iterable[EvalSampleSummary]) -> int:
     return sum(usage.total_tokens for sample in samples for usage in sample.model_usage.values())
 
 
-def _place(sample: EvalSample | EvalSampleSummary) -> tuple[int, str]:
+def _epoch_and_id(sample: EvalSample | EvalSampleSummary) -> tuple[int, str]:
     """Epoch and id, a number with leading zeros as Inspect sorts samples."""
     return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
 
 
 def question_of(sample: EvalSampleSummary) -> str:
     """The question of a sample: its input, or the last message of a conversation."""
-    asked = sample.input
-    return asked if isinstance(asked, str) else asked[-1].text if asked else ""
+    sample_input = sample.input
+    if isinstance(sample_input, str):
+        return sample_input
+    return sample_input[-1].text if sample_input else ""
 
 
 def item_count(header: EvalLog) -> int:
@@ -1093,35 +1161,25 @@ def item_count(header: EvalLog) -> int:
     return len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
 
 
-def values_of(score: Score) -> dict[str, Any]:
-    """The values of a score, by key ("" where it has no keys), without what is unscored (NaN)."""
-    value = score.value
-    parts = (
-        value
-        if isinstance(value, Mapping)
-        else dict(enumerate(value))
-        if isinstance(value, list)
-        else {"": value}
-    )
-    return {str(key): one for key, one in parts.items() if one is not None and one == one}
-
-
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was
     retried.
     """
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    words = masked(without_request(error.message if error else sample.error or ""))
-    traceback = masked(error.traceback if error else "")
-    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", traceback, re.MULTILINE)
-    return (
-        str(raised[0]) if words.startswith("RetryError") and raised else words.rpartition("\n")[2]
-    )
+    message = masked(without_request(error.message if error else sample.error or ""))
+    if message.startswith("RetryError"):
+        traceback = masked(error.traceback if error else "")
+        raised_errors = RAISED_ERROR.findall(traceback)
+        if raised_errors:
+            return str(raised_errors[0])
+    return message.rpartition("\n")[2]
 
 
-CUT = "cut_at_"
+RAISED_ERROR = re.compile(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", re.MULTILINE)
+"""A line of a traceback that names an error."""
+CUT_METRIC = "cut_at_"
 """Prefix of the metrics that count cut replies; the argument follows."""
-_UNSCORED = "unscored_"
+UNSCORED_METRIC_PREFIX = "unscored_"
 """Prefix of the metrics that count reasons; the reason follows."""
 
 
@@ -1139,8 +1197,10 @@ def missing_samples(header: EvalLog) -> int:
     if results is None:
         return planned_samples(header)
     stopping = results.early_stopping
-    stopped = len(stopping.early_stops) if stopping and stopping.manager != LEFT_OUT else 0
-    return max(results.total_samples - results.completed_samples - stopped, 0)
+    stopped_count = 0
+    if stopping and stopping.manager != LEFT_OUT:
+        stopped_count = len(stopping.early_stops)
+    return max(results.total_samples - results.completed_samples - stopped_count, 0)
 
 
 def is_whole(header: EvalLog) -> bool:
@@ -1161,9 +1221,13 @@ def counted(results: EvalResults | None) -> float | None:
 def unscored_in(results: EvalResults | None) -> str:
     """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
     reasons = {
-        name: rate for name, rate in metrics_in(results) if name.startswith(_UNSCORED) and rate > 0
+        name: rate
+        for name, rate in metrics_in(results)
+        if name.startswith(UNSCORED_METRIC_PREFIX) and rate > 0
     }
-    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(_UNSCORED)
+    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(
+        UNSCORED_METRIC_PREFIX
+    )
 
 
 def cut_in(results: EvalResults | None) -> dict[str, float]:
@@ -1171,7 +1235,9 @@ def cut_in(results: EvalResults | None) -> dict[str, float]:
     most of a run's.
     """
     return {
-        name.removeprefix(CUT): value for name, value in metrics_in(results) if name.startswith(CUT)
+        name.removeprefix(CUT_METRIC): value
+        for name, value in metrics_in(results)
+        if name.startswith(CUT_METRIC)
     }
 
 
@@ -1190,30 +1256,6 @@ def without_request(error: str) -> str:
     return vendor[2].replace("\\'", "'") if vendor else error.strip()
 
 
-def lost_replies(header: EvalLog) -> str:
-    """Reason why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed
-    references as replies.
-
-    Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
-    """
-    if (header.eval.metadata or {}).get("selfprobe") != _LOSING:
-        return ""
-    for sample in samples(header.location):
-        for name, replies in sample.store.items():
-            if name.endswith((":acts", ":answers", ":grades")) and any(
-                _lost(reply) for reply in replies.values()
-            ):
-                return (
-                    f"sample {sample.id!r} holds a reference ({REFERENCE}…) in the place of a reply, since its run was "
-                    "killed and resumed with selfprobe 0.1.0; run it again"
-                )
-    return ""
-
-
-def _lost(reply: Any) -> bool:
-    return isinstance(reply, Mapping) and str(reply.get("text", "")).startswith(REFERENCE)
-
-
 def restore(folder: str) -> None:
     """Write into the logs of killed runs what Inspect's buffer holds of them.
 
@@ -1226,22 +1268,24 @@ def restore(folder: str) -> None:
         InputError: A log there is damaged; names it.
     """
     try:
-        left = recoverable_eval_logs(folder)
+        recoverable_logs = recoverable_eval_logs(folder)
     except UNREADABLE:
-        if not (damaged := readable_logs(logs_in(folder)).without()):
+        damaged_logs = readable_logs(logs_in(folder)).without()
+        if not damaged_logs:
             raise
         raise InputError(
-            f"a log of this study is damaged{damaged}; move it out of the folder and type the command again"
+            f"a log of this study is damaged{damaged_logs}; move it out of the folder and type the "
+            "command again"
         ) from None
-    for crashed in left:
+    for recoverable in recoverable_logs:
+        log_name = recoverable.log.name
         try:
             # The buffer stays: where machines share a home, a run that is alive on another one
             # looks dead here.
-            recover_eval_log(crashed.log.name, overwrite=True, cleanup=False)
+            recover_eval_log(log_name, overwrite=True, cleanup=False)
         except (RecoveryNotAvailable, *UNREADABLE) as error:
-            logging.getLogger(__name__).warning(
-                f"{crashed.log.name} cannot be restored: {one_line(error)}"
-            )
+            warning = f"{log_name} cannot be restored: {one_line(error)}"
+            logging.getLogger(__name__).warning(warning)
 
 
 def in_thread(read: Callable[..., T], *arguments: Any) -> T:

@@ -21,6 +21,10 @@ COMPANIONS = {"eval-set.json", "logs.json", "listing.json", "running.json"}
 """JSON files that Inspect and selfprobe write beside logs."""
 SNIFFED_BYTES = 65_536
 """Bytes at the beginning of a JSON file in which a log names its task."""
+TASK_ENTRY = ("eval", "map_key", "task")
+"""Path, kind and value of the entry of a log that names its task."""
+FILE_VERSION_FIELDS = ("size", "mtime", "created", "LastModified", "updated", "ETag")
+"""What file systems say of a file that changes when it is written anew."""
 
 
 @dataclass(frozen=True)
@@ -48,24 +52,25 @@ def files_in(folder: str) -> FolderFiles:
         InputError: The folder cannot be looked through.
     """
     try:
-        listed = [info.name for info in list_eval_logs(folder)]
-        system, inside = url_to_fs(folder)
-        others = {system.unstrip_protocol(path) for path in system.find(inside)} - {*listed}
-        found = FolderFiles([from_here(file) for file in listed])
-        for file in sorted(file for file in others if file.lower().endswith(LOG_ENDINGS)):
-            if PurePosixPath(file).name in COMPANIONS:
+        listed_logs = [info.name for info in list_eval_logs(folder)]
+        file_system, inner_path = url_to_fs(folder)
+        all_files = {file_system.unstrip_protocol(path) for path in file_system.find(inner_path)}
+        files = FolderFiles([from_here(file) for file in listed_logs])
+        for file in sorted(all_files - set(listed_logs)):
+            is_companion = PurePosixPath(file).name in COMPANIONS
+            if is_companion or not file.lower().endswith(LOG_ENDINGS):
                 continue
             if not file.endswith(LOG_ENDINGS):
-                found.misnamed[from_here(file)] = misnamed(file)
+                files.misnamed[from_here(file)] = misnamed(file)
             elif looks_like_log(file):
-                found.logs.append(from_here(file))
+                files.logs.append(from_here(file))
             else:
-                found.no_logs.append(from_here(file))
+                files.no_logs.append(from_here(file))
     except (OSError, ValueError) as error:  # rights, no such protocol
         raise InputError(
             f"the log folder {folder} cannot be read: {one_line(error)}; give another"
         ) from None
-    return found
+    return files
 
 
 def misnamed(file: str) -> str:
@@ -78,11 +83,11 @@ def looks_like_log(file: str) -> bool:
     """True if the beginning of a JSON file has the entry of a log that names the task."""
     with fsspec.open(file, "rb") as opened:
         beginning = io.BytesIO(opened.read(SNIFFED_BYTES))
-    return any(place == ("eval", "map_key", "task") for place in _places(beginning))
+    return any(entry == TASK_ENTRY for entry in _json_entries(beginning))
 
 
-def _places(content: io.BytesIO) -> Iterator[tuple[str, str, object]]:
-    """Place, kind and value of what JSON holds, up to where it breaks off."""
+def _json_entries(content: io.BytesIO) -> Iterator[tuple[str, str, object]]:
+    """Path, kind and value of what JSON holds, up to where it breaks off."""
     try:
         yield from ijson.parse(content)
     except (ijson.JSONError, ValueError):
@@ -110,18 +115,14 @@ def _note_secrets(header: EvalLog) -> None:
     repeat one.
     """
     concealed(header.eval.model_args)
-    for models in (header.eval.model_roles or {}).values():
-        for model in models if isinstance(models, list) else [models]:
+    for bound_models in (header.eval.model_roles or {}).values():
+        models = bound_models if isinstance(bound_models, list) else [bound_models]
+        for model in models:
             concealed(model.args)
 
 
 def stamp(file: str) -> str:
     """Text that changes when a file is written anew."""
-    system, inside = url_to_fs(file)
-    about = system.info(inside)
-    return str(
-        [
-            about.get(name)
-            for name in ("size", "mtime", "created", "LastModified", "updated", "ETag")
-        ]
-    )
+    file_system, inner_path = url_to_fs(file)
+    file_info = file_system.info(inner_path)
+    return str([file_info.get(name) for name in FILE_VERSION_FIELDS])

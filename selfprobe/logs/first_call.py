@@ -10,7 +10,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -38,18 +38,19 @@ SUBJECT = "selfprobe-evaluated-model"
 subject's own goes.
 """
 
-_OWN_ROLES = ("target",)
+ROLES_OF_EVALUATED_MODEL = ("target",)
 """Roles that a task of this suite asks, and that are the evaluated model where nobody is bound to
 them.
 """
 
-_PATIENCE = 900
+FIRST_CALL_SECONDS = 900
 """Seconds that a task may take to ask its first questions."""
 
-ELSEWHERE = "Run it where it works, and give its logs (-T logs=…, or --logs)"
+RUN_ELSEWHERE = "Run it where it works, and give its logs (-T logs=…, or --logs)"
 
-_REFUSAL = "refusal.json"
-_UNBUILT = (
+REFUSAL_FILE = "refusal.json"
+"""File in which the task's process says why it cannot run the task."""
+BUILD_ERRORS = (
     *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
     *(
         NameError,
@@ -69,7 +70,7 @@ def first_calls(name: str) -> Iterator[str]:
 
     Sandboxes are not started: a sample that needs one before its first call is in error, as is one
     that asks a model of its own choice. A role that nobody is bound to is named in the call, except
-    a role of `_OWN_ROLES`.
+    a role of `ROLES_OF_EVALUATED_MODEL`.
 
     Args:
         name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds
@@ -80,26 +81,32 @@ def first_calls(name: str) -> Iterator[str]:
             (network, a missing package, a key); its data set is empty.
     """
     with TemporaryDirectory(prefix="selfprobe-") as folder:
-        environment = os.environ | {
-            "INSPECT_DISABLE_MODEL_API": "1"
-        }  # of all models but the one that records
+        # of all models but the one that records
+        environment = os.environ | {"INSPECT_DISABLE_MODEL_API": "1"}
         command = [sys.executable, "-W", "ignore", "-m", "selfprobe.logs.first_call", name, folder]
         try:
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=_PATIENCE
+            process = subprocess.run(
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=FIRST_CALL_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise InputError(
-                f"{name}: the task called no model within {_PATIENCE} seconds. {ELSEWHERE}"
+                f"{name}: the task called no model within {FIRST_CALL_SECONDS} seconds. "
+                f"{RUN_ELSEWHERE}"
             ) from None
-        refusal = Path(folder) / _REFUSAL
-        if refusal.exists():
-            raise InputError(json.loads(refusal.read_text(encoding="utf-8")))
-        if done.returncode:
-            why = (
-                done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
+        refusal_file = Path(folder) / REFUSAL_FILE
+        if refusal_file.exists():
+            raise InputError(json.loads(refusal_file.read_text(encoding="utf-8")))
+        if process.returncode:
+            reason = process.stderr.strip().rpartition("\n")[2]
+            if not reason:
+                reason = f"it ended with status {process.returncode}"
+            raise InputError(
+                f"{name}: the task cannot be run here ({one_line(reason)}). {RUN_ELSEWHERE}"
             )
-            raise InputError(f"{name}: the task cannot be run here ({one_line(why)}). {ELSEWHERE}")
         yield folder
 
 
@@ -116,34 +123,30 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
     """The one task of this name, with these arguments; raises the errors of `first_calls`."""
     from selfprobe.errors.inspect_private import load_tasks
 
-    spec, at, which = name.partition("@")
-    by_file = spec.endswith(".py")
+    source, separator, task_name = name.partition("@")
+    is_file = source.endswith(".py")
+    loaded_name = _relative(locate(source)) + separator + task_name if is_file else name
     try:
-        tasks = load_tasks(
-            [_relative(locate(spec)) + at + which if by_file else name], dict(args or {})
-        )
-    except _UNBUILT as error:
-        if by_file and isinstance(error, InputError) and spec in str(error):
+        tasks = load_tasks([loaded_name], dict(args or {}))
+    except BUILD_ERRORS as error:
+        if is_file and isinstance(error, InputError) and source in str(error):
             raise
         raise InputError(
-            f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); its data may need a "
-            f"network, a login or a package. {ELSEWHERE}"
+            f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); "
+            f"its data may need a network, a login or a package. {RUN_ELSEWHERE}"
         ) from error
     if not tasks:
+        registered_tasks = registry_find(lambda info: info.type == "task")
+        task_names = [registry_info(registered).name for registered in registered_tasks]
         raise InputError(
-            f"no task {name!r}; expected a registered name as package/task (is the package installed? inspect_evals "
-            "comes with pip install 'selfprobe[inspect_evals]') or a file"
-            + meant(
-                name,
-                [
-                    registry_info(known).name
-                    for known in registry_find(lambda info: info.type == "task")
-                ],
-            )
+            f"no task {name!r}; expected a registered name as package/task (is the package "
+            "installed? inspect_evals comes with pip install 'selfprobe[inspect_evals]') or a file"
+            + meant(name, task_names)
         )
     if len(tasks) > 1:
+        names_in_file = ", ".join(task.name for task in tasks)
         raise InputError(
-            f"{name} holds {len(tasks)} tasks ({', '.join(t.name for t in tasks)}); pick one: {spec}@name"
+            f"{name} holds {len(tasks)} tasks ({names_in_file}); pick one: {source}@name"
         )
     return tasks[0]
 
@@ -153,7 +156,7 @@ def _relative(path: str) -> str:
     return os.path.relpath(path, Path.cwd())
 
 
-async def _stop(*asked: Any) -> Any:
+async def _stop(*arguments: Any) -> Any:
     """End the sample at this call, which is in its transcript by now; no `except Exception` of a
     solver holds it up.
     """
@@ -173,11 +176,11 @@ class _EveryRole(dict[str, Any]):
         self.model = model
 
     def get(self, role: str, default: Any = None) -> Any:
-        if role in _OWN_ROLES:
+        if role in ROLES_OF_EVALUATED_MODEL:
             return default
-        bound = copy(self.model)
-        bound._set_role(role)
-        return bound
+        role_model = copy(self.model)
+        role_model._set_role(role)
+        return role_model
 
 
 @solver
@@ -198,7 +201,11 @@ def _record(name: str, folder: str) -> None:
     for sample in task.dataset:
         sample.sandbox = sample.files = sample.setup = None
     model = get_model(f"mockllm/{SUBJECT}", custom_outputs=_stop)
-    before = task.setup if isinstance(task.setup, list) else [task.setup] if task.setup else []
+    setup_solvers: list[Solver] = []
+    if isinstance(task.setup, Sequence):
+        setup_solvers = list(task.setup)
+    elif task.setup:
+        setup_solvers = [task.setup]
     settings: dict[str, Any] = {
         "model": model,
         "model_roles": {},
@@ -206,7 +213,7 @@ def _record(name: str, folder: str) -> None:
         "scorer": None,
         "epochs": 1,
     }
-    task = task_with(task, setup=[_name_roles(model), *before], **settings)
+    task = task_with(task, setup=[_name_roles(model), *setup_solvers], **settings)
     eval(
         task,
         model=model,
@@ -225,7 +232,7 @@ def _main(name: str, folder: str) -> None:
     try:
         _record(name, folder)
     except InputError as error:
-        (Path(folder) / _REFUSAL).write_text(json.dumps(str(error)), encoding="utf-8")
+        (Path(folder) / REFUSAL_FILE).write_text(json.dumps(str(error)), encoding="utf-8")
 
 
 if __name__ == "__main__":

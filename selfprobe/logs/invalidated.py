@@ -17,10 +17,10 @@ from selfprobe.logs.packed import member_text, refuse_bomb, resolved, sample_tex
 SamplePlace = tuple[int | str, int]
 """Id and epoch of a sample."""
 
-_NO_METRICS: dict[str, Any] = {"metrics": {}, "scored_samples": None, "unscored_samples": None}
-_TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines", "store"}
+NO_METRICS: dict[str, Any] = {"metrics": {}, "scored_samples": None, "unscored_samples": None}
+FIELDS_WITHOUT_METRICS = {"messages", "output", "events", "events_data", "timelines", "store"}
 """Parts of a sample that no metric needs."""
-_NAMED_AUTHORS = 2
+MOST_NAMED_AUTHORS = 2
 """Largest number of authors that a sentence names."""
 
 
@@ -50,22 +50,23 @@ class InvalidatedSamples:
         """
         if not self.provenance:
             return ""
-        authors = Counter(map(author_and_reason, self.provenance.values())).most_common()
+        author_counts = Counter(map(author_and_reason, self.provenance.values())).most_common()
         verb = "is" if len(self.provenance) == 1 else "are"
         sentence = f"{len(self.provenance)} of {len(self.places)} samples {verb} invalidated"
-        if len(authors) == 1:
-            return f"{sentence}, {authors[0][0]}"
-        named = [f"{count} {author}" for author, count in authors[:_NAMED_AUTHORS]]
-        if len(authors) > _NAMED_AUTHORS:
-            named.append(f"{sum(count for _, count in authors[_NAMED_AUTHORS:])} others")
-        return f"{sentence}, {', '.join(named)}"
+        if len(author_counts) == 1:
+            only_author, _ = author_counts[0]
+            return f"{sentence}, {only_author}"
+        parts = [f"{count} {author}" for author, count in author_counts[:MOST_NAMED_AUTHORS]]
+        if len(author_counts) > MOST_NAMED_AUTHORS:
+            other_count = sum(count for _, count in author_counts[MOST_NAMED_AUTHORS:])
+            parts.append(f"{other_count} others")
+        return f"{sentence}, {', '.join(parts)}"
 
 
 def author_and_reason(provenance: ProvenanceData) -> str:
     """Text on who invalidated a sample, and why: "by ada (wrong data)"."""
-    author, reason = (
-        " ".join(text.split()) for text in (provenance.author, provenance.reason or "")
-    )
+    author = " ".join(provenance.author.split())
+    reason = " ".join((provenance.reason or "").split())
     return f"by {author} ({reason})" if reason else f"by {author}"
 
 
@@ -82,12 +83,13 @@ def invalidated_samples(log: str) -> InvalidatedSamples:
 def _invalidated_samples(log: str, stamp: str) -> InvalidatedSamples:
     if not _is_flagged(log):
         return InvalidatedSamples()
-    provenance, places = dict[SamplePlace, ProvenanceData](), list[SamplePlace]()
-    for sample in _raw_samples(log):
-        place = sample["id"], sample["epoch"]
+    provenance = dict[SamplePlace, ProvenanceData]()
+    places = list[SamplePlace]()
+    for sample in _sample_fields(log):
+        place = (sample["id"], sample["epoch"])
         places.append(place)
-        if edit := sample.get("invalidation"):
-            provenance[place] = ProvenanceData.model_validate(edit)
+        if sample["invalidation"]:
+            provenance[place] = ProvenanceData.model_validate(sample["invalidation"])
     return InvalidatedSamples(provenance, places)
 
 
@@ -98,18 +100,21 @@ def _is_flagged(log: str) -> bool:
     return header is not None and bool(json.loads(header).get("invalidated"))
 
 
-def _raw_samples(log: str) -> list[dict[str, Any]]:
+INVALIDATION_FIELDS = ("id", "epoch", "invalidation")
+
+
+def _sample_fields(log: str) -> list[dict[str, Any]]:
+    """INVALIDATION_FIELDS of each sample of a log."""
+    sample_fields = list[dict[str, Any]]()
     if log.endswith(".eval"):
-        return [_without_transcript(json.loads(text)) for text in sample_texts(log)]
+        for text in sample_texts(log):
+            sample = json.loads(text)
+            sample_fields.append({name: sample.get(name) for name in INVALIDATION_FIELDS})
+        return sample_fields
     refuse_bomb(log, samples=True)
-    whole = read_eval_log(log)
-    return [
-        sample.model_dump(include={"id", "epoch", "invalidation"}) for sample in whole.samples or []
-    ]
-
-
-def _without_transcript(sample: dict[str, Any]) -> dict[str, Any]:
-    return {name: sample.get(name) for name in ("id", "epoch", "invalidation")}
+    for logged_sample in read_eval_log(log).samples or []:
+        sample_fields.append(logged_sample.model_dump(include=set(INVALIDATION_FIELDS)))
+    return sample_fields
 
 
 def with_valid_results(header: EvalLog) -> EvalLog:
@@ -125,11 +130,10 @@ def with_valid_results(header: EvalLog) -> EvalLog:
 
 @lru_cache(maxsize=256)
 def _valid_results(log: str, stamp: str) -> EvalResults | None:
-    whole = read_eval_log(log, exclude_fields=_TRANSCRIPT)
-    whole.samples = [
-        resolved(sample) for sample in whole.samples or [] if sample.invalidation is None
-    ]
-    return results_of_samples(whole)
+    whole_log = read_eval_log(log, exclude_fields=FIELDS_WITHOUT_METRICS)
+    valid_samples = [sample for sample in whole_log.samples or [] if sample.invalidation is None]
+    whole_log.samples = [resolved(sample) for sample in valid_samples]
+    return results_of_samples(whole_log)
 
 
 def results_of_samples(log: EvalLog) -> EvalResults | None:
@@ -141,10 +145,11 @@ def results_of_samples(log: EvalLog) -> EvalResults | None:
     if log.results is None:
         return None
     # Inspect would run the file that the log names, to find its metrics.
-    computed = log.model_copy(update={"eval": log.eval.model_copy(update={"task_file": None})})
+    spec_without_file = log.eval.model_copy(update={"task_file": None})
+    computed_log = log.model_copy(update={"eval": spec_without_file})
     try:
-        recompute_metrics(computed)
+        recompute_metrics(computed_log)
     except (LookupError, ValueError, TypeError):
-        scores = [score.model_copy(update=_NO_METRICS) for score in log.results.scores]
+        scores = [score.model_copy(update=NO_METRICS) for score in log.results.scores]
         return log.results.model_copy(update={"scores": scores})
-    return computed.results
+    return computed_log.results

@@ -15,30 +15,31 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import fsspec
 import zstandard
 from inspect_ai.log import EvalSample, resolve_sample_attachments
+from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
 
-_MOST = 100
+LARGEST_UNPACKING_RATIO = 100
 """Ratio to its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
-_LARGE = 256_000_000
+ALWAYS_READ_BYTES = 256_000_000
 """Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are
 in real logs.
 """
-_DEEPEST = 1000
+DEEPEST_LEVEL = 1000
 """Levels of lists and objects in a log: Inspect writes at most 255. Memory to read them grows with
 their square.
 """
 
-_CHUNK = 1_000_000
-_ZSTANDARD = 93
+CHUNK_BYTES = 1_000_000
+ZSTANDARD_METHOD = 93
 """Number of the compression that Inspect uses, in a zip file's directory."""
-_SHALLOW = 8
+INNERMOST_LEVELS = 8
 """Innermost levels that are left out before brackets are counted one by one, and not counted: most
 of a log.
 """
-_AS_LIST = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
-_RUN = re.compile(rb"\[+|\]+")
+BRACES_AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
+OTHER_BYTES = bytes(set(range(256)) - set(b"[]{}"))
+BRACKET_RUN = re.compile(rb"\[+|\]+")
 
 
 def refuse_bomb(log: str, *, samples: bool = False) -> None:
@@ -57,7 +58,7 @@ def refuse_bomb(log: str, *, samples: bool = False) -> None:
     """
     with fsspec.open(log, "rb") as file:
         if not log.endswith(".eval"):
-            _refuse_deep(iter(partial(file.read, _CHUNK), b""))
+            _refuse_deep(iter(partial(file.read, CHUNK_BYTES), b""))
             return
         with ZipFile(file) as packed:
             members = packed.infolist()
@@ -96,58 +97,69 @@ def member_text(log: str, name: str) -> bytes | None:
         return b"".join(_unpacked(packed, packed.getinfo(name)))
 
 
-def _refuse_large(inside: int, size: int) -> None:
-    if inside > max(_LARGE, _MOST * size):
-        times = inside // max(size, 1)
-        raise InputError(
-            f"it unpacks from {size / 1e6:.0f} MB to {inside / 1e6:,.0f} MB, {times:,} times its size; no log does "
-            f"more than {_MOST} times"
-        )
+def _refuse_large(unpacked_bytes: int, packed_bytes: int) -> None:
+    if unpacked_bytes <= max(ALWAYS_READ_BYTES, LARGEST_UNPACKING_RATIO * packed_bytes):
+        return
+    ratio = unpacked_bytes // max(packed_bytes, 1)
+    raise InputError(
+        f"it unpacks from {packed_bytes / 1e6:.0f} MB to {unpacked_bytes / 1e6:,.0f} MB, "
+        f"{ratio:,} times its size; no log does more than {LARGEST_UNPACKING_RATIO} times"
+    )
 
 
 def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
     """Content of a member; InputError where that is more than the directory says."""
-    size, read, entry = member.file_size, 0, copy(member)
-    if (
-        zstandard_packed := member.compress_type == _ZSTANDARD
-    ):  # zipfile would unpack a megabyte to gigabytes at once
-        entry.compress_type, entry.file_size = ZIP_STORED, member.compress_size
+    stated_bytes = member.file_size
+    entry = copy(member)
+    is_zstandard = member.compress_type == ZSTANDARD_METHOD
+    if is_zstandard:  # zipfile would unpack a megabyte to gigabytes at once
+        entry.compress_type = ZIP_STORED
+        entry.file_size = member.compress_size
         del entry.CRC
     elif member.compress_type in (ZIP_STORED, ZIP_DEFLATED):
-        entry.file_size = (
-            sys.maxsize
-        )  # else no more than `size` is read, and nobody knows that there is more
+        # else no more than the stated bytes are read, and nobody knows that there is more
+        entry.file_size = sys.maxsize
     else:
         raise NotImplementedError(f"{member.filename} is compressed in a way that no log is")
-    with packed.open(entry) as raw:
-        unpacker = zstandard.ZstdDecompressor()
-        file = unpacker.stream_reader(raw, read_across_frames=True) if zstandard_packed else raw
-        while chunk := file.read(_CHUNK):
-            read += len(chunk)
-            if read > size:
+    read_bytes = 0
+    with packed.open(entry) as packed_file:
+        file: Any = packed_file
+        if is_zstandard:
+            unpacker = zstandard.ZstdDecompressor()
+            file = unpacker.stream_reader(packed_file, read_across_frames=True)
+        while chunk := file.read(CHUNK_BYTES):
+            read_bytes += len(chunk)
+            if read_bytes > stated_bytes:
                 raise InputError(
-                    f"its directory says that {member.filename} unpacks to {size:,} bytes; it has more"
+                    f"its directory says that {member.filename} unpacks to {stated_bytes:,} bytes; "
+                    "it has more"
                 )
             yield chunk
 
 
 def _refuse_deep(chunks: Iterable[bytes]) -> None:
     """InputError where JSON is too deep; brackets within strings do not count."""
-    depth, quoted, left = 0, 0, b""
+    depth = 0
+    starts_in_string = 0  # 1 where a chunk begins within a string
+    cut_escape = b""
     for chunk in chunks:
-        text = left + chunk
-        cut = (len(text) - len(text.rstrip(b"\\"))) % 2  # an escape goes on in the next chunk
-        text, left = text[: len(text) - cut], text[len(text) - cut :]
+        text = cut_escape + chunk
+        backslash_count = len(text) - len(text.rstrip(b"\\"))
+        text_length = len(text) - backslash_count % 2  # an escape goes on in the next chunk
+        cut_escape = text[text_length:]
+        text = text[:text_length]
         parts = text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        brackets = b"".join(parts[quoted::2]).translate(_AS_LIST, _NO_BRACKET)
-        quoted = (quoted + len(parts) - 1) % 2
-        for _ in range(_SHALLOW):
+        text_outside_strings = b"".join(parts[starts_in_string::2])
+        brackets = text_outside_strings.translate(BRACES_AS_BRACKETS, OTHER_BYTES)
+        starts_in_string = (starts_in_string + len(parts) - 1) % 2
+        for _ in range(INNERMOST_LEVELS):
             brackets = brackets.replace(b"[]", b"")
-        for run in _RUN.findall(brackets):
+        for run in BRACKET_RUN.findall(brackets):
             depth += len(run) if run.startswith(b"[") else -len(run)
-            if depth > _DEEPEST:
+            if depth > DEEPEST_LEVEL:
                 raise InputError(
-                    f"its lists and objects are more than {_DEEPEST:,} levels deep; no log's are"
+                    f"its lists and objects are more than {DEEPEST_LEVEL:,} levels deep; no log's "
+                    "are"
                 )
 
 
@@ -164,28 +176,36 @@ def resolved(sample: EvalSample) -> EvalSample:
     """
     if not sample.attachments:
         return sample
-    store, scores = _filled(sample.store, sample.attachments), _filled_scores(sample)
+    store = _filled(sample.store, sample.attachments)
+    scores = _filled_scores(sample)
     if not sample.store or _refers(sample):
         sample = resolve_sample_attachments(sample, "core")
     return sample.model_copy(update={"store": store, "scores": scores})
 
 
 def _refers(sample: EvalSample) -> bool:
-    messages = [*sample.messages, *(sample.input if isinstance(sample.input, list) else [])]
-    texts = [message.text for message in messages] + (
-        [sample.input] if isinstance(sample.input, str) else []
-    )
+    texts = [message.text for message in sample.messages]
+    if isinstance(sample.input, str):
+        texts.append(sample.input)
+    else:
+        texts += [message.text for message in sample.input]
     return any(text.startswith(REFERENCE) for text in texts)
 
 
-def _filled_scores(sample: EvalSample) -> Any:
-    names = ("value", "answer", "explanation", "metadata")
-    return sample.scores and {
-        name: score.model_copy(
-            update={n: _filled(getattr(score, n), sample.attachments) for n in names}
-        )
-        for name, score in sample.scores.items()
-    }
+SCORE_TEXT_FIELDS = ("value", "answer", "explanation", "metadata")
+"""Fields of a score that may hold references."""
+
+
+def _filled_scores(sample: EvalSample) -> dict[str, Score] | None:
+    if not sample.scores:
+        return sample.scores
+    filled_scores = {}
+    for name, score in sample.scores.items():
+        fields = {
+            field: _filled(getattr(score, field), sample.attachments) for field in SCORE_TEXT_FIELDS
+        }
+        filled_scores[name] = score.model_copy(update=fields)
+    return filled_scores
 
 
 def _filled(value: Any, attachments: Mapping[str, str]) -> Any:

@@ -47,13 +47,13 @@ from selfprobe.logs import (
     transcripts,
 )
 
-NAME = "running.json"
+CLAIM_FILE = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
-_SETTLING = 0.1
+CLAIM_SETTLING_SECONDS = 0.1
 """Seconds after which a claim in place of a dead one is looked at again: two may have seen it die.
 """
 
-_SLACK = 2.0
+PROCESS_START_SLACK_SECONDS = 2.0
 """Seconds by which two readings of a process's start may differ: the time of the boot is rounded.
 """
 
@@ -69,11 +69,13 @@ def claimed(log_dir: str) -> Iterator[None]:
         InputError: It cannot be written, or another process runs in it.
     """
     try:
-        system, inside = url_to_fs(log_dir)
-        system.makedirs(inside, exist_ok=True)
-        if isinstance(system, LocalFileSystem) and not os.access(inside, os.W_OK):
+        file_system, inner_path = url_to_fs(log_dir)
+        file_system.makedirs(inner_path, exist_ok=True)
+        is_local = isinstance(file_system, LocalFileSystem)
+        if is_local and not os.access(inner_path, os.W_OK):
             raise InputError(f"cannot write logs into {log_dir}: it is read-only for this user")
-        claim = _taken(system, f"{inside.rstrip('/')}/{NAME}", log_dir)
+        claim_file = f"{inner_path.rstrip('/')}/{CLAIM_FILE}"
+        claim = _write_claim(file_system, claim_file, log_dir)
     except InputError:
         raise
     except refusals() as error:
@@ -81,104 +83,109 @@ def claimed(log_dir: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(
-            *refusals()
-        ):  # a folder that is gone, or a store that is away, is said where it is written
-            file = f"{inside.rstrip('/')}/{NAME}"
-            if system.cat_file(file) == claim:
-                system.rm_file(file)
+        # a folder that is gone, or a store that is away, is said where it is written
+        with suppress(*refusals()):
+            if file_system.cat_file(claim_file) == claim:
+                file_system.rm_file(claim_file)
 
 
-def _taken(system: Any, file: str, log_dir: str) -> bytes:
+def _write_claim(file_system: Any, claim_file: str, log_dir: str) -> bytes:
     """Content of the file, written by this process."""
-    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    process = {
+    claim_fields = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "started": _start(psutil.Process()),
+        "started": _process_start(psutil.Process()),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
     }
-    claim = json.dumps(process | {"since": now}).encode()
+    claim = json.dumps(claim_fields).encode()
     try:
-        _create(system, file, claim)
+        _create(file_system, claim_file, claim)
+        return claim
     except FileExistsError:
-        if why := _held(system, file, log_dir):
-            raise InputError(why) from None
-        with suppress(FileNotFoundError):
-            system.rm_file(file)
-        try:
-            _create(system, file, claim)
-            time.sleep(_SETTLING)
-            is_ours = system.cat_file(file) == claim
-        except FileExistsError:  # another one saw the same
-            is_ours = False
-        if not is_ours:
-            raise InputError(
-                _held(system, file, log_dir) or f"{log_dir} is in use: start again"
-            ) from None
+        holder = _holder_text(file_system, claim_file, log_dir)
+        if holder:
+            raise InputError(holder) from None
+    with suppress(FileNotFoundError):
+        file_system.rm_file(claim_file)
+    try:
+        _create(file_system, claim_file, claim)
+        time.sleep(CLAIM_SETTLING_SECONDS)
+        is_ours = file_system.cat_file(claim_file) == claim
+    except FileExistsError:  # another one saw the same
+        is_ours = False
+    if not is_ours:
+        holder = _holder_text(file_system, claim_file, log_dir)
+        raise InputError(holder or f"{log_dir} is in use: start again")
     return claim
 
 
-def _create(system: Any, file: str, content: bytes) -> None:
+def _create(file_system: Any, file: str, content: bytes) -> None:
     """Write a file that must not exist yet; FileExistsError if it does."""
-    if isinstance(system, LocalFileSystem):
-        claim = Path(file).open("xb")  # noqa: SIM115 -- what cannot be written is removed when it is closed
-        try:
-            with claim:
-                claim.write(content)
-        except OSError:  # a full disk: an empty claim would hold the folder for ever
-            Path(file).unlink()
-            raise
-    else:
-        system.pipe_file(file, content, mode="create")
+    if not isinstance(file_system, LocalFileSystem):
+        file_system.pipe_file(file, content, mode="create")
+        return
+    opened_file = Path(file).open("xb")  # noqa: SIM115 -- what cannot be written is removed when it is closed
+    try:
+        with opened_file:
+            opened_file.write(content)
+    except OSError:  # a full disk: an empty claim would hold the folder for ever
+        Path(file).unlink()
+        raise
 
 
-def _held(system: Any, file: str, log_dir: str) -> str:
+def _holder_text(file_system: Any, claim_file: str, log_dir: str) -> str:
     """Description of the process that runs in the folder, for a message; "" if that process is
     gone.
     """
-    system.invalidate_cache()
+    file_system.invalidate_cache()
     try:
-        holder = json.loads(system.cat_file(file))
-        host, pid, since = str(holder["host"]), int(holder["pid"]), str(holder["since"])
-        start = float(holder["started"]) if "started" in holder else None
+        claim_fields = json.loads(file_system.cat_file(claim_file))
+        host = str(claim_fields["host"])
+        pid = int(claim_fields["pid"])
+        since = str(claim_fields["since"])
+        process_start = None
+        if "started" in claim_fields:
+            process_start = float(claim_fields["started"])
     except FileNotFoundError:
         return ""
     except (ValueError, TypeError, KeyError):
-        host, pid, since, start = "another machine", 0, "some time", None
-    here = host == socket.gethostname()
-    if here and not _alive(pid, start):
+        host, pid, since, process_start = "another machine", 0, "some time", None
+    is_here = host == socket.gethostname()
+    if is_here and not _is_alive(pid, process_start):
         return ""
+    possible_state = "another program" if is_here else "gone"
     return (
-        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait for it, or give "
-        f"another --log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the "
-        "same command goes on"
+        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait "
+        f"for it, or give another --log-dir; if that process is {possible_state}, delete "
+        f"{CLAIM_FILE} there and the same command goes on"
     )
 
 
-def _alive(pid: int, start: float | None) -> bool:
+def _is_alive(pid: int, process_start: float | None) -> bool:
     """True if the process of a claim runs on this machine; the one that asks has its number only
     since it began.
 
     Args:
         pid: Number of the process.
-        start: See `_start`; None in a claim of an earlier version, which any process of that number
-            holds.
+        process_start: See `_process_start`; None holds for any process of that number.
     """
     try:
         process = psutil.Process(pid)
         if pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return start is None or abs(_start(process) - start) <= _SLACK
+        if process_start is None:
+            return True
+        return abs(_process_start(process) - process_start) <= PROCESS_START_SLACK_SECONDS
     except psutil.AccessDenied:
         return True
     except psutil.Error:
         return False
 
 
-def _start(process: psutil.Process) -> float:
+def _process_start(process: psutil.Process) -> float:
     """Start of a process, in seconds after the machine's: no change of the clock moves that."""
-    boot = psutil.boot_time()  # before: older versions of psutil remember what it says
-    return round(float(process.create_time()) - float(boot), 2)
+    boot_time = psutil.boot_time()  # before: older versions of psutil remember what it says
+    return round(float(process.create_time()) - float(boot_time), 2)
 
 
 _CallKey = tuple[str, ...]
@@ -204,16 +211,16 @@ class AskedCall:
     @property
     def digest(self) -> str:
         """Hash of everything but the model; settings that say how a call is sent do not count."""
-        asked = [
-            *(
-                message.model_dump(mode="json", exclude={"id"}, exclude_none=True)
-                for message in self.messages
-            ),
-            *(tool.model_dump(mode="json", exclude_none=True) for tool in self.tools),
-            self.config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True),
+        messages = [
+            message.model_dump(mode="json", exclude={"id"}, exclude_none=True)
+            for message in self.messages
         ]
-        choice = self.tool_choice if isinstance(self.tool_choice, str) else self.tool_choice.name
-        return hashlib.sha256(json.dumps([asked, choice], sort_keys=True).encode()).hexdigest()
+        tools = [tool.model_dump(mode="json", exclude_none=True) for tool in self.tools]
+        config = self.config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True)
+        tool_choice = self.tool_choice
+        choice_name = tool_choice if isinstance(tool_choice, str) else tool_choice.name
+        call_text = json.dumps([[*messages, *tools, config], choice_name], sort_keys=True)
+        return hashlib.sha256(call_text.encode()).hexdigest()
 
 
 @dataclass
@@ -259,21 +266,22 @@ def replies_kept(log_dir: str, wave_runs: Sequence[WaveRun]) -> Iterator[None]:
     global _attempts
     restore(log_dir)
     headers = readable_logs(logs_in(log_dir)).headers  # an empty folder of a store is none
-    run_of = {
+    run_of_log = {
         header.location: (identity_of(header), str(header.eval.task_version)) for header in headers
     }
-    asked = {(run.identity, run.version) for run in wave_runs}
-    whole = {run_of[header.location] for header in headers if is_whole(header)}
+    wave_identities = {(run.identity, run.version) for run in wave_runs}
+    whole_runs = {run_of_log[header.location] for header in headers if is_whole(header)}
     pending_items = defaultdict[Identity, set[str]](set)
     for run in wave_runs:
-        if (run.identity, run.version) not in whole:
+        if (run.identity, run.version) not in whole_runs:
             pending_items[replace(run.identity, data="")] |= run.items
 
     message_ids = set[str]()
     for header in headers:
-        identity, _ = run_of[header.location]
-        is_earlier = run_of[header.location] not in asked
-        items = pending_items.get(replace(identity, data=""), set()) if is_earlier else set()
+        identity, _ = run_of_log[header.location]
+        items = set[str]()
+        if run_of_log[header.location] not in wave_identities:  # an earlier task or data set
+            items = pending_items.get(replace(identity, data=""), set())
         if items or not is_whole(header):
             _take_up(header, items, message_ids)
     _attempts = {}
@@ -294,36 +302,33 @@ def _take_up(header: EvalLog, items: Collection[str], message_ids: set[str]) -> 
         message_ids: Ids of the replies that are noted already: a later log can repeat those of an
             earlier one.
     """
-    seen = summaries(header.location)
-    wanted = [
-        (sample.id, sample.epoch) for sample in seen if sample.error or str(sample.id) in items
+    places = [
+        (sample.id, sample.epoch)
+        for sample in summaries(header.location)
+        if sample.error or str(sample.id) in items
     ]
-    for sample in transcripts(header.location, of=wanted):
+    for sample in transcripts(header.location, of=places):
         for event in answered_events(sample):
             message_id = str(event.output.message.id)
-            if message_id not in message_ids:
-                message_ids.add(message_id)
-                asked = AskedCall(
-                    event.model, event.input, event.tools, event.tool_choice, event.config
-                )
-                key = _key(task_of(header), sample.id, sample.epoch, asked)
-                _unused_replies[key].append(event.output)
+            if message_id in message_ids:
+                continue
+            message_ids.add(message_id)
+            call = AskedCall(event.model, event.input, event.tools, event.tool_choice, event.config)
+            key = _key(task_of(header), sample.id, sample.epoch, call)
+            _unused_replies[key].append(event.output)
 
 
 def answered_events(sample: EvalSample) -> Iterator[ModelEvent]:
     """The calls of a sample that were answered."""
     for event in sample.events:
-        if (
-            isinstance(event, ModelEvent)
-            and not event.pending
-            and event.error is None
-            and event.output.choices
-        ):
+        if not isinstance(event, ModelEvent):
+            continue
+        if not event.pending and event.error is None and event.output.choices:
             yield event
 
 
-def _key(task: str, sample_id: int | str | None, epoch: int, asked: AskedCall) -> _CallKey:
-    return task, asked.model, str(sample_id), str(epoch), asked.digest
+def _key(task: str, sample_id: int | str | None, epoch: int, call: AskedCall) -> _CallKey:
+    return task, call.model, str(sample_id), str(epoch), call.digest
 
 
 def earlier_reply(asked: AskedCall) -> ModelOutput | None:
@@ -339,14 +344,12 @@ def earlier_reply(asked: AskedCall) -> ModelOutput | None:
         for call, reply in last_attempt.replies:
             _unused_replies[_key(task, active.sample.id, active.epoch, call)].append(reply)
         del _attempts[active.sample_uuid]
-    unused = (
-        _unused_replies.get(_key(task, active.sample.id, active.epoch, asked))
-        if _unused_replies
-        else None
-    )
-    if not unused:
+    if not _unused_replies:  # no hash of the call is needed
         return None
-    reply = unused.pop(0)
+    unused_replies = _unused_replies.get(_key(task, active.sample.id, active.epoch, asked))
+    if not unused_replies:
+        return None
+    reply = unused_replies.pop(0)
     keep_reply(asked, reply)
     return reply.model_copy(deep=True)
 

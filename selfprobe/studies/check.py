@@ -41,10 +41,17 @@ from selfprobe.logs import (
     no_logs_text,
     roles_of,
     target_of,
-    values_of,
     whole_sample,
 )
 from selfprobe.logs import runs as runs_in
+from selfprobe.logs.judged import (
+    FAILED,
+    NO_SCORE,
+    ForeignDecision,
+    ScoreColumn,
+    number_of,
+    values_of,
+)
 from selfprobe.logs.reducers import MEAN, known_reducer, logged_reductions, reduced, reducers_of
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
@@ -53,8 +60,6 @@ from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.observe import OTHER, arms_of, examples_of
 from selfprobe.stats.paired import Change
 from selfprobe.studies.check_numbers import (
-    FAILED,
-    NO_SCORE,
     UNBOUND,
     UNNAMED_SCORE,
     UNSCORED_METRIC,
@@ -73,15 +78,7 @@ from selfprobe.studies.check_numbers import (
     turned_cells,
     verdict_counts,
 )
-from selfprobe.studies.check_table import (
-    ForeignDecision,
-    ScoreColumn,
-    TableRow,
-    header_disagreement,
-    is_failed,
-    judged_table,
-    number_of,
-)
+from selfprobe.studies.check_table import TableRow, header_disagreement, judged_table
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
@@ -777,7 +774,7 @@ def _is_open(run: Run, failed: Run) -> bool:
 
 def _read(run: Run) -> ReadRun:
     samples, header = run.summaries, run.header
-    finished_samples = [sample for sample in samples if not is_failed(sample, header)]
+    finished_samples = [judged.summary for judged in run.judged_samples() if not judged.failed]
     samples_in_error = [sample for sample in samples if sample.error]
     error = ""
     if samples_in_error:

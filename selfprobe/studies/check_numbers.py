@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.errors import InputError
+from selfprobe.logs.judged import FAILED, NO_SCORE
 from selfprobe.logs.reducers import GROW_WITH_EPOCHS, MEAN, known_reducer, parts_of, reduced
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict
 from selfprobe.stats.estimate import FloatArray, holm
@@ -23,10 +24,6 @@ from selfprobe.text.safe import concealed
 
 UNBOUND = "the evaluated model"
 """Stand-in for the model of a role that nobody was given."""
-FAILED = "error"
-"""Reason why a decision of a failed sample has no value."""
-NO_SCORE = "no score"
-"""Reason of a value where the scorer gave none: Inspect's scorers may return None."""
 UNNAMED_SCORE = "score"
 """Name of the score of a run in which nothing was scored: its log does not say what the score is
 called.

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
-from selfprobe.studies.awareness.command import GRADED
+from selfprobe.studies.awareness.command import GRADED_METHODS
 from selfprobe.studies.awareness.validate import Counts, graded_texts, reweighted
 
 SUBJECT = "planted/a?voiced=.5&voiced_wrongly=.1"
@@ -160,13 +160,15 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("both") / "logs"
     quiet = ("--out", folder.with_name("page"), "--display", "none")
     models = ("--models", "planted/a?voiced=.5&reasons=1", "--grader", "planted/g", "--limit", 12)
-    done = call("run", *models, "--methods", ",".join(GRADED), "--log-dir", folder, *quiet, "--yes")
+    done = call(
+        "run", *models, "--methods", ",".join(GRADED_METHODS), "--log-dir", folder, *quiet, "--yes"
+    )
     assert done.exit_code == 0, done.output
     return folder
 
 
 @pytest.mark.slow(3)
-@pytest.mark.parametrize("method", GRADED)
+@pytest.mark.parametrize("method", GRADED_METHODS)
 def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     both: Path, tmp_path: Path, method: str
 ) -> None:

@@ -261,8 +261,8 @@ def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(tmp_path: Path)
 def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: Path) -> None:
     shown = awareness_page(awareness_results(table()))
     assert re.match(
-        r"Cannot tell for 2 of 2 models: .* calls \d+ % of tests evaluations, and [\d.]+ % of real requests "
-        r"\(AUROC 0\.\d\d \[.*\]\), as other models may; add --observers and another model\.$",
+        r"Yes, for 2 of 2 models\. .* calls \d+ % of tests evaluations, and [\d.]+ % of real requests "
+        r"\(AUROC 0\.\d\d \[.*\]\), beyond words alone: AUROC 0\.\d\d\.$",
         shown.answer,
     )
     assert shown.table is not None and shown.picture is not None

@@ -1,6 +1,7 @@
 """What a study will take, told before anything is asked."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,75 @@ def test_a_subject_that_grades_itself_is_refused_unless_it_is_listed_twice(rows:
     )
     assert twice.count("openai/c") == 1
     assert described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")
+
+
+def labelled_rows(path: Path, labels: Sequence[str], sources: Sequence[str], count: int) -> str:
+    """A file of rows whose labels and sources alternate."""
+    lines = []
+    for number in range(count):
+        row = {
+            "prompt": f"Question {number}?",
+            "label": labels[number % len(labels)],
+            "source": sources[number // len(labels) % len(sources)],
+        }
+        lines.append(json.dumps(row) + "\n")
+    path.write_text("".join(lines))
+    return str(path)
+
+
+NO_YES = "As planned, no answer can be Yes: "
+BOTH_LABELS = ("test", "real")
+PLANS_WITHOUT_A_YES: dict[str, tuple[Sequence[str], Sequence[str], int, dict[str, Any], str]] = {
+    "one label": (("test",), "ab", 40, {}, "add --against, a reference to compare with."),
+    "one source": (BOTH_LABELS, "a", 40, {}, "add other sources, or ?cluster=COLUMN."),
+    "few rows": (BOTH_LABELS, "ab", 20, {}, "add conversations (30 with a label at least)."),
+    "no placebo": (
+        BOTH_LABELS,
+        "ab",
+        40,
+        {"methods": ("user_motivation",), "grader": "openai/g"},
+        "add --placebo.",
+    ),
+    "few rows of one label": (
+        ("test",),
+        "ab",
+        20,
+        {},
+        "add --against, a reference to compare with; add conversations (30 with a label at least).",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS_WITHOUT_A_YES)
+def test_a_plan_that_cannot_end_in_yes_says_what_to_add(name: str, tmp_path: Path) -> None:
+    labels, sources, count, options, remedies = PLANS_WITHOUT_A_YES[name]
+    dataset = labelled_rows(tmp_path / "rows.jsonl", labels, sources, count)
+    methods = options.pop("methods", ("binary",))
+    plan_lines = described(("openai/a",), methods, dataset=dataset, **options).splitlines()
+    assert NO_YES + remedies in plan_lines
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"methods": ("binary",)},
+        {"methods": ("all",), "grader": "openai/g"},
+        {"methods": ("user_motivation",), "grader": "openai/g", "placebo": True},
+    ],
+)
+def test_a_plan_that_can_end_in_yes_has_no_such_line(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    dataset = labelled_rows(tmp_path / "rows.jsonl", BOTH_LABELS, "ab", 40)
+    assert NO_YES not in described(("openai/a",), dataset=dataset, **options)
+    assert NO_YES not in described(("openai/a",), **options)
+
+
+def test_own_questions_of_user_motivation_have_no_placebo_and_can_not_end_in_yes(
+    tmp_path: Path,
+) -> None:
+    questions = tmp_path / "questions.yaml"
+    questions.write_text("user_motivation: [{text: 'What do they want?'}]\n")
+    options = {"grader": "openai/g", "questions": str(questions)}
+    plan = described(("openai/a",), ("user_motivation",), **options)
+    assert f"{NO_YES}leave --questions out, which has no placebo; add --placebo." in plan

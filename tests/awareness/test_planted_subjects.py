@@ -96,13 +96,8 @@ def outcomes(statement: Statement) -> dict[str, Outcome]:
 
 def test_a_subject_that_follows_the_label_goes_beyond_every_reader_of_the_text() -> None:
     statement, text = asked("awareness=.95")
-    assert [
-        name for name, outcome in outcomes(statement).items() if outcome is not Outcome.HOLDS
-    ] == ["observers"]
-    assert (
-        "Cannot tell: alpha calls" in text
-        and "as other models may; add --observers and another model" in text
-    )
+    assert set(outcomes(statement).values()) == {Outcome.HOLDS}
+    assert text.startswith("Yes: alpha calls")
 
 
 def test_a_subject_that_follows_the_format_is_not_shown_to_follow_the_label() -> None:

@@ -210,7 +210,7 @@ def test_compare_names_what_is_unfinished_and_what_is_superseded(
 def test_conversations_that_failed_are_counted(made: EvalLog) -> None:
     used, _ = arm_runs([made.location])
     (arm_run,) = used.values()
-    arm_run.samples[0].error = "no such model"
+    arm_run.samples[0].summary.error = "no such model"
     assert list(missing([arm_run.run], used)) == [
         f"binary of planted/a: 1 of 3 conversations failed and have no verdict (error); {RESUME}"
     ]

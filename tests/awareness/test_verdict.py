@@ -27,11 +27,13 @@ from selfprobe.studies.awareness.page import sets_of
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import (
     AWARENESS_WORDS,
+    FORMAT_GOES_WITH_LABEL,
     AwarenessFacts,
     Effects,
     Statement,
     awareness_claim,
     benchmark_like,
+    fewest_sources,
     statements,
 )
 
@@ -129,18 +131,16 @@ def first_open(claim: Claim) -> str:
     return check.name if check else ""
 
 
-def test_a_subject_that_follows_the_label_goes_beyond_every_reader_and_only_other_models_are_missing() -> (
-    None
-):
+def test_a_subject_that_follows_the_label_is_a_yes_and_other_models_an_open_question() -> None:
     statement, text = told(logged(noisy(is_evaluation, 0.95), conversations()))
-    assert (
-        first_open(statement.claim) == "observers"
-        and statement.claim.verdict is Verdict.CANNOT_TELL
-    )
+    assert statement.claim.verdict is Verdict.YES
     assert text.startswith(
-        "Cannot tell: m calls 95 % of tests evaluations, and 3.7 % of real requests (AUROC 0.96 ["
+        "Yes: m calls 95 % of tests evaluations, and 3.7 % of real requests (AUROC 0.96 ["
     )
-    assert "as other models may; add --observers and another model." in text
+    assert text.endswith(
+        "No other model read these conversations: whether others recognise as much is open (add "
+        "--observers and another model)."
+    )
     effects = statement.splits.effects
     assert effects.label.low > 0.4 and effects.format.low < 0 < effects.format.high
 
@@ -156,7 +156,7 @@ def test_a_subject_need_not_be_above_a_reader_of_telling_texts() -> None:
     strongest = statement.arm.beyond.strongest
     assert strongest is not None and strongest.over.high < 0
     assert check_of(statement.claim, "all_readers").outcome is Outcome.HOLDS
-    assert first_open(statement.claim) == "observers"
+    assert statement.claim.verdict is Verdict.YES
 
 
 @pytest.mark.parametrize("crossed", [True, False])
@@ -433,7 +433,10 @@ OPEN_CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"effects": Effects(about(0.4), about(0.0, 0.2))},
         "perhaps by the format; add conversations",
     ),
-    "observers": ({"observers": None}, "as other models may; add --observers and another model"),
+    "observers": (
+        {"observers": BeyondObservers("bo", about(0.7), about(0.1, 0.2))},
+        "as other models may; add conversations",
+    ),
 }
 
 
@@ -573,3 +576,41 @@ def test_a_reference_with_your_label_alone_gives_shares_and_no_auroc() -> None:
 def test_without_a_reference_the_tables_stay_as_they_are() -> None:
     made = logged(noisy(is_evaluation), conversations())
     assert told_by_set(made) is made and told(made)[0].sets is None
+
+
+# ---- remedies
+
+
+UNREAD_ARM = {"n": 0, "auroc": undefined("no verdict"), "unscored": {"refusal": 1.0}}
+ONE_LABEL_ARM = {"auroc": undefined("one class alone")}
+UNMEASURED = BeyondText(
+    tuple(TextRival(name, name, *[undefined("nothing was scored")] * 3) for name in RIVALS),
+    undefined("nothing was scored"),
+)
+
+
+@pytest.mark.parametrize(
+    ("arm", "remedy"),
+    [
+        (UNREAD_ARM, "choose another method with --methods"),
+        (ONE_LABEL_ARM, "add --against, a reference to compare with"),
+    ],
+)
+def test_what_was_not_measured_waits_for_the_check_before_it(
+    arm: dict[str, Any], remedy: str
+) -> None:
+    effects = Effects(undefined(FORMAT_GOES_WITH_LABEL), undefined(FORMAT_GOES_WITH_LABEL))
+    changes = {"arm": arm | {"beyond": UNMEASURED}, "effects": effects, "sources": 0}
+    claim = awareness_claim(facts(**changes, observers=None), "ada")
+    open_checks = [check for check in claim.checks if check.outcome is Outcome.OPEN]
+    assert {check.name for check in open_checks} >= {"two_labels", "apart", "sources", *RIVALS}
+    assert {check.remedy for check in open_checks} == {remedy}
+    sources = check_of(claim, "sources").difference
+    assert np.isnan(sources.value) == (arm is UNREAD_ARM)
+
+
+def test_rows_of_one_label_have_no_sources_of_the_other_label() -> None:
+    rows = pd.DataFrame({"truth": ["evaluation"] * 3, "said": "evaluation", "source": list("abc")})
+    assert fewest_sources(rows) == 0
+    other_label = rows.assign(truth="deployment", source="d")
+    assert fewest_sources(pd.concat([rows, other_label])) == 1

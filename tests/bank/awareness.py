@@ -147,7 +147,7 @@ def mostly_equal(rng: np.random.Generator, count: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class World:
-    """A subject, and another model that reads its conversations."""
+    """A subject, and where it is observed another model that reads its conversations."""
 
     texts: Texts = Texts()
     signal: float = 0.0
@@ -166,6 +166,8 @@ class World:
     backwards: bool = False
     votes: int = 0
     """Number of votes whose share is the score; 0 is a score without steps."""
+    observed: bool = False
+    """Whether another model reads the conversations."""
     alike: bool = False
     """Whether the other model sees the same in each conversation."""
     observer_reads: float = 1.0
@@ -188,22 +190,24 @@ class World:
             seen = seen + 0.3 * rng.normal(size=count)
         chances = np.ones(count) if self.constant else self._chances(seen)
         own = verdict_rows(made, chances, "m", "", "first")
-        other = verdict_rows(made, self._chances(observed), "other", "m", "third")
-        logged = AwarenessTables(
-            pd.concat([own, other]), pd.DataFrame(), made.frame, pd.DataFrame()
-        )
         items = verdict_items(own)
         clusters, unit = clusters_of(items)
         auroc = auroc_of(items, clusters, unit).estimate
         beyond = beyond_text(own, items, made.baselines, auroc)
         arm = replace(plain_arm(self.texts), auroc=auroc, beyond=beyond)
-        reader = replace(arm, model="other", target="m", perspective="third")
+        observers = None
+        if self.observed:
+            other = verdict_rows(made, self._chances(observed), "other", "m", "third")
+            verdicts = pd.concat([own, other])
+            logged = AwarenessTables(verdicts, pd.DataFrame(), made.frame, pd.DataFrame())
+            reader = replace(arm, model="other", target="m", perspective="third")
+            observers = beyond_observers(logged, arm, [arm, reader])
         facts = AwarenessFacts(
             arm=arm,
             effects=NO_FORMATS,
             does="calls some evaluations",
             sources=fewest_sources(own),
-            observers=beyond_observers(logged, arm, [arm, reader]),
+            observers=observers,
         )
         return awareness_claim(facts, "m")
 
@@ -243,10 +247,13 @@ LINES: Lines = {
     "reads six words, t with 3 degrees": Line(World(SIX_WORDS, reads=1.0, noise=heavy_tailed)),
     "reads the length": Line(World(LENGTH, reads=1.0, noise_size=0.5)),
     "reads capitals": Line(World(CAPITALS, reads=1.0, noise_size=0.5)),
-    "another model sees the same": Line(World(signal=1.5, alike=True)),
+    "another model sees the same": Line(World(signal=1.5, observed=True, alike=True)),
     "signal of .5 sd": Line(World(signal=0.5), True),
     "signal of 1 sd": Line(World(signal=1.0), True, 0.9),
     "signal of 1.5 sd": Line(World(signal=1.5), True, 0.95),
+    "signal of 1.5 sd, another model reads the texts": Line(
+        World(ONE_WORD, signal=1.5, observed=True), True, 0.9
+    ),
     "signal of 1 sd, five votes": Line(World(signal=1.0, votes=5), True, 0.85),
     "signal of 1 sd, a word tells .8": Line(World(ONE_WORD, signal=1.0), True, 0.85),
     "signal of 1.5 sd, a word tells .8": Line(World(ONE_WORD, signal=1.5), True, 0.95),

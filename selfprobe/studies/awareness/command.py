@@ -7,7 +7,7 @@ import click
 from selfprobe.study import commands, options
 from selfprobe.text.safe import echo
 
-GRADED = ("user_motivation", "reasoning_trace")
+GRADED_METHODS = ("user_motivation", "reasoning_trace")
 
 
 @click.group(
@@ -32,7 +32,7 @@ def awareness() -> None:
 @click.option(
     "--methods",
     type=options.Names("method"),
-    default=",".join(GRADED),
+    default=",".join(GRADED_METHODS),
     show_default=True,
     help="Methods whose texts are drawn: answers of user_motivation, traces of reasoning_trace.",
 )
@@ -68,19 +68,21 @@ def validate(
     from selfprobe.text.safe import plain
 
     if samples:
-        _draw(samples, paths, out, seed, methods)
+        _write_label_sheet(samples, paths, out, seed, methods)
         return
     from selfprobe.studies.awareness.validate import validated
 
-    found = validated(paths)
+    validation = validated(paths)
     if as_json:
-        options.echo_json(found)
+        options.echo_json(validation)
         return
-    for line in found.lines():
+    for line in validation.lines():
         echo(plain(line))
 
 
-def _draw(n: int, logs: Sequence[str], out: str, seed: int, methods: list[str]) -> None:
+def _write_label_sheet(
+    text_count: int, logs: Sequence[str], out: str, seed: int, methods: list[str]
+) -> None:
     """Write the sheet; one that is there may hold labels, and is never written over."""
     from pathlib import Path
 
@@ -92,13 +94,14 @@ def _draw(n: int, logs: Sequence[str], out: str, seed: int, methods: list[str]) 
     from selfprobe.text.safe import csv
 
     for method in methods:
-        one_of("--methods", method, GRADED)
+        one_of("--methods", method, GRADED_METHODS)
     if Path(out).exists():
         raise InputError(f"{out} is there already, and may hold labels; give another --out")
-    sheet, told = sample_labels(n, logs, rng=np.random.default_rng(seed), methods=methods)
+    rng = np.random.default_rng(seed)
+    sheet, draw_sentence = sample_labels(text_count, logs, rng=rng, methods=methods)
     try:
         Path(out).write_bytes(csv(sheet))
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}") from None
-    echo(told)
+    echo(draw_sentence)
     echo(f"Sheet: {out}   Then: selfprobe awareness validate {out} {' '.join(logs)}")

@@ -11,7 +11,7 @@ from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
 from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair
+from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair, arm_rows
 from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks
 
 
@@ -22,23 +22,21 @@ def pictures(
     pairs: Sequence[MethodPair],
 ) -> list[Picture]:
     """All that there is something to draw of; a method without a verdict is in none."""
-    rated = [m for m in methods if m.n]
-    names = {
-        model: cut_name(name)
-        for model, name in model_names(list(dict.fromkeys(m.model for m in rated))).items()
-    }
-    models = list(names) if logged.texts.label.nunique() == 2 else []
-    drawn = [
-        shares_figure(rated, names) if any(m.labelled for m in rated) else None,
-        *(
-            roc(logged, baselines, model, names[model], place)
-            for place, model in enumerate(models, start=1)
-        ),
-        calibration_figure(logged, names),
-        kappa_by_decisions(pairs, names),
-        error_by_turns(logged, rated, names),
+    answered_arms = [arm for arm in methods if arm.n]
+    model_ids = list(dict.fromkeys(arm.model for arm in answered_arms))
+    name_of_model = {model: cut_name(name) for model, name in model_names(model_ids).items()}
+    figures = list[Picture | None]()
+    if any(arm.labelled for arm in answered_arms):
+        figures.append(shares_figure(answered_arms, name_of_model))
+    if logged.texts.label.nunique() == 2:
+        for number, (model, name) in enumerate(name_of_model.items(), start=1):
+            figures.append(roc(logged, baselines, model, name, number))
+    figures += [
+        calibration_figure(logged, name_of_model),
+        kappa_by_decisions(pairs, name_of_model),
+        error_by_turns(logged, answered_arms, name_of_model),
     ]
-    return [picture for picture in drawn if picture is not None]
+    return [figure for figure in figures if figure is not None]
 
 
 def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
@@ -47,37 +45,43 @@ def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Pictu
     A method that works has its bars far apart; both high is a subject that calls everything an
     evaluation.
     """
-    labels = [f"{m.name}, {names[m.model]}" if len(names) > 1 else m.name for m in methods]
-    shares = [{"evaluation rows": m.tpr, "deployment rows": m.false_alarms} for m in methods]
+    shares_of_arm = dict[str, dict[str, Estimate]]()
+    for arm in methods:
+        label = f"{arm.name}, {names[arm.model]}" if len(names) > 1 else arm.name
+        shares_of_arm[label] = {"evaluation rows": arm.tpr, "deployment rows": arm.false_alarms}
     return bar_rows(
         "called",
-        dict(zip(labels, shares, strict=True)),
-        caption="Share of evaluation rows and of deployment rows called evaluation (Figures 7, 9, 10).",
+        shares_of_arm,
+        caption=(
+            "Share of evaluation rows and of deployment rows called evaluation (Figures 7, 9, 10)."
+        ),
         axis="called evaluation, 95 % interval",
         scale="percent",
     )
 
 
+Lines = dict[str, tuple[list[float], list[Interval]]]
+"""Name of a line → its places across, and its values."""
+
+
 def roc(
-    logged: AwarenessTables, baselines: Baselines, model: str, name: str, place: int
+    logged: AwarenessTables, baselines: Baselines, model: str, name: str, number: int
 ) -> Picture:
     """ROC of a model's methods, and of the baselines that see the text alone."""
-    from sklearn.metrics import roc_curve
-
-    lines = dict[str, tuple[list[float], list[Interval]]]()
-    mine = logged.verdicts[(logged.verdicts.model == model) & logged.verdicts.truth.notna()]
-    for key, rows in mine.groupby(ARM, sort=False):
+    lines: Lines = {}
+    is_labelled = logged.verdicts.truth.notna()
+    model_rows = logged.verdicts[(logged.verdicts.model == model) & is_labelled]
+    for arm, rows in model_rows.groupby(ARM, sort=False):
         ranked = rows[rows.score.notna() & rows.said.notna()]
         if ranked.truth.nunique() == 2 and ranked.score.nunique() > 1:
-            false, true, _ = roc_curve(ranked.truth == "evaluation", ranked.score)
-            lines[f"{key[0]}{marks(key)}"] = (list(false), _points(true))
+            lines[f"{arm[0]}{marks(arm)}"] = _roc_line(ranked.truth, ranked.score)
     for column in ("length", "words", "words_other_source"):
-        known = baselines.shown[baselines.shown[column].notna()]
-        if known.label.nunique() == 2:
-            false, true, _ = roc_curve(known.label == "evaluation", known[column])
-            lines[f"text only: {column.replace('_', ' ')}"] = (list(false), _points(true))
+        scored = baselines.shown[baselines.shown[column].notna()]
+        if scored.label.nunique() == 2:
+            reader = column.replace("_", " ")
+            lines[f"text only: {reader}"] = _roc_line(scored.label, scored[column])
     return curves(
-        f"roc-{place}",
+        f"roc-{number}",
         lines,
         caption=f"ROC of {name}, and of the text alone.",
         across="share of deployment rows called evaluation",
@@ -85,8 +89,20 @@ def roc(
         title=name,
         diagonal=True,
         marks=False,
-        alt=f"ROC curves of {name}: {', '.join(lines)}; their areas are the AUROC of the table of methods.",
+        alt=(
+            f"ROC curves of {name}: {', '.join(lines)}; their areas are the AUROC of the table of "
+            "methods."
+        ),
     )
+
+
+def _roc_line(
+    labels: "pd.Series[str]", scores: "pd.Series[float]"
+) -> tuple[list[float], list[Interval]]:
+    from sklearn.metrics import roc_curve
+
+    false_alarms, hits, _ = roc_curve(labels == "evaluation", scores)
+    return list(false_alarms), _points(hits)
 
 
 def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Picture | None:
@@ -96,16 +112,13 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
         return None
-    lines = dict[str, tuple[list[float], list[Interval]]]()
-    for key, rows in stated.groupby(ARM, sort=False):
-        bins = rows.assign(positive=rows.truth == "evaluation").groupby(
-            equal_mass(rows.probability, BINS)
-        )
-        at = list(bins.probability.mean().astype(float))
-        lines[f"{key[0]}{marks(key)}, {names.get(key[1], key[1])}"] = (
-            at,
-            _points(bins.positive.mean()),
-        )
+    lines: Lines = {}
+    for arm, rows in stated.groupby(ARM, sort=False):
+        rows_with_label = rows.assign(positive=rows.truth == "evaluation")
+        bins = rows_with_label.groupby(equal_mass(rows.probability, BINS))
+        mean_probabilities = list(bins.probability.mean().astype(float))
+        name = f"{arm[0]}{marks(arm)}, {names.get(arm[1], arm[1])}"
+        lines[name] = (mean_probabilities, _points(bins.positive.mean()))
     return calibrated(
         "calibration",
         lines,
@@ -119,12 +132,16 @@ def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Pi
     """Kappa of binary against probability by number of decisions (footnote 3); None without a
     25-decision run.
     """
-    lines = {}
+    lines: Lines = {}
     for pair in pairs:
-        if curve := pair.curve:
-            ends = zip(curve.mean, curve.low, curve.high, strict=True)
-            estimates = [Estimate(mean, low, high, 0, "draw") for mean, low, high in ends]
-            lines[names.get(pair.model, pair.model)] = (list(curve.decisions), estimates)
+        curve = pair.curve
+        if curve is None:
+            continue
+        estimates: list[Interval] = [
+            Estimate(mean, low, high, 0, "draw")
+            for mean, low, high in zip(curve.mean, curve.low, curve.high, strict=True)
+        ]
+        lines[names.get(pair.model, pair.model)] = (list(curve.decisions), estimates)
     if not lines:
         return None
     return curves(
@@ -142,34 +159,33 @@ def error_by_turns(
     """Mean absolute error by number of turns, and the trend (footnote 4); None where turns do not
     vary.
     """
-    lines = dict[str, tuple[list[float], list[Interval]]]()
-    for m in methods:
-        if np.isnan(m.trend.slope):
+    lines: Lines = {}
+    for arm in methods:
+        if np.isnan(arm.trend.slope):
             continue
-        rows = logged.verdicts[
-            (logged.verdicts[ARM] == [getattr(m, name) for name in ARM]).all(axis=1)
-        ]
+        rows = arm_rows(logged, arm)
         rows = rows[rows.probability.notna() & rows.truth.notna()]
-        error = (rows.probability - (rows.truth == "evaluation")).abs().astype(float)
-        means = error.groupby(rows.turns.astype(float)).mean()
-        who = f"{m.method}, {names.get(m.model, m.model)}"
-        lines[who] = (list(means.index), _points(means))
-        ends = [float(rows.turns.min()), float(rows.turns.max())]
-        trend = f"its trend: r = {m.trend.r:.2f}, {p_value(m.trend.p)} by source"
-        lines[f"{who}, {trend}"] = (
-            ends,
-            _points(m.trend.intercept + m.trend.slope * np.array(ends)),
-        )
+        errors = (rows.probability - (rows.truth == "evaluation")).abs().astype(float)
+        mean_errors = errors.groupby(rows.turns.astype(float)).mean()
+        name = f"{arm.method}, {names.get(arm.model, arm.model)}"
+        lines[name] = (list(mean_errors.index), _points(mean_errors))
+        trend_name = f"its trend: r = {arm.trend.r:.2f}, {p_value(arm.trend.p)} by source"
+        end_turns = [float(rows.turns.min()), float(rows.turns.max())]
+        trend_errors = arm.trend.intercept + arm.trend.slope * np.array(end_turns)
+        lines[f"{name}, {trend_name}"] = (end_turns, _points(trend_errors))
     if not lines:
         return None
     return curves(
         "turns",
         lines,
-        caption="Mean absolute error by turns, where the subject saw them (footnote 4); p clustered by source.",
+        caption=(
+            "Mean absolute error by turns, where the subject saw them (footnote 4); p clustered by "
+            "source."
+        ),
         across="turns of the conversation",
         up="|P(evaluation) − label|",
     )
 
 
 def _points(values: "Iterable[float] | pd.Series[float]") -> list[Interval]:
-    return [Estimate(float(y), np.nan, np.nan, 0, "point") for y in values]
+    return [Estimate(float(value), np.nan, np.nan, 0, "point") for value in values]

@@ -74,7 +74,7 @@ from selfprobe.studies.awareness.sections import (
 )
 from selfprobe.studies.awareness.verdict import (
     AWARENESS_WORDS,
-    CLEAREST,
+    CLEAREST_HEADING,
     SMALLEST_REST,
     Statement,
     statements,
@@ -325,7 +325,7 @@ def model_notes(statement: Statement, results: AwarenessResults) -> list[Block]:
             for item in statement.clearest
             if item in text_of_item
         ]
-        blocks.append(Items(CLEAREST, items))
+        blocks.append(Items(CLEAREST_HEADING, items))
         blocks.append(Details("Their texts", [Texts(items)]))
     return blocks
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Annotated, Any
 
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
+from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ModelConfig
 from inspect_ai.tool import ToolInfo
 
@@ -27,16 +27,16 @@ from selfprobe.logs import (
     Run,
     Runs,
     first_of,
-    lost_replies,
     roles_of,
     runs,
     target_of,
     task_of,
 )
-from selfprobe.logs.decision import Decision, last_decisions, last_score
+from selfprobe.logs.decision import Decision
+from selfprobe.logs.judged import FAILED, JudgedSample
 from selfprobe.page import Block, Heading, RowTable, Section, Table, percent
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
-from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
+from selfprobe.scorers.votes import PANEL, Ballot, Panel, ballot, grader_pairs
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
@@ -58,7 +58,7 @@ class ArmRun:
     """A run in use."""
 
     run: Run
-    samples: list[EvalSampleSummary]
+    samples: list[JudgedSample]
     read: str = ""
     """Replies that it read: equal in logs of one study; "" where nobody looked."""
 
@@ -179,7 +179,11 @@ def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
         arm_runs: The run of each log, by location; all of one data set and one writer of replies.
     """
     places_of_log = {
-        log: [(sample.id, sample.epoch) for sample in arm_run.samples if sample.error is None]
+        log: [
+            (sample.summary.id, sample.epoch)
+            for sample in arm_run.samples
+            if sample.summary.error is None
+        ]
         for log, arm_run in arm_runs.items()
     }
     log_counts = Counter(place for places in places_of_log.values() for place in places)
@@ -385,18 +389,17 @@ def _arm_run(run: Run) -> ArmRun:
     """A run's samples, each with a verdict or in error.
 
     Raises:
-        InputError: It cannot be read, holds lost replies, or was scored by another scorer.
+        InputError: It cannot be read, or was scored by another scorer.
     """
-    reason = lost_replies(run.header)
-    if reason:
-        raise InputError(reason)
-    for sample in run.summaries:
-        if sample.scores and not last_decisions(sample.scores):
+    samples = run.judged_samples()
+    for sample in samples:
+        scores = sample.summary.scores
+        if scores and not sample.decisions:
             raise InputError(
-                f"sample {sample.id}: expected a score of {task_of(run.header)}'s own scorer, got "
-                f"{', '.join(sample.scores)}; `inspect score --action append` keeps the one beside others"
+                f"sample {sample.item}: expected a score of {task_of(run.header)}'s own scorer, got "
+                f"{', '.join(scores)}; `inspect score --action append` keeps the one beside others"
             )
-    return ArmRun(run, run.summaries)
+    return ArmRun(run, samples)
 
 
 def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]:
@@ -427,7 +430,7 @@ def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]
     for arm, arm_run in used.items():
         sample_count = len(arm_run.samples)
         planned_count = max(arm_run.run.planned_samples, largest_counts[arm[1:]])
-        failed_count = sum(sample.error is not None for sample in arm_run.samples)
+        failed_count = sum(sample.summary.error is not None for sample in arm_run.samples)
         if sample_count < planned_count:
             invalidated = str(arm_run.run.invalidated)
             reason = f", since {invalidated}" if invalidated else ""
@@ -611,11 +614,11 @@ def awareness_tables(all_runs: Runs, paths: Sequence[str] = ()) -> AwarenessTabl
         arm_values = dict(zip([*ARM, "data"], arm, strict=True))
         data = arm_values["data"]
         for sample in arm_run.samples:
-            sample_values = arm_values | {"item": str(sample.id), "epoch": sample.epoch}
+            sample_values = arm_values | {"item": sample.item, "epoch": sample.epoch}
             verdict, *votes = _verdict_and_votes(sample, str(arm_values["method"]))
             verdict_rows.append(sample_values | _verdict_row(arm_run, sample, verdict, votes))
             vote_rows += [sample_values | vote.model_dump() for vote in votes]
-        if any((data, str(sample.id)) not in text_rows for sample in arm_run.samples):
+        if any((data, sample.item) not in text_rows for sample in arm_run.samples):
             for full_sample in arm_run.run.read_samples():
                 text_rows[data, str(full_sample.id)] = {"data": data} | _text_row(full_sample)
         panels[arm_name(arm)] = _panels(arm_run)
@@ -632,26 +635,27 @@ def awareness_tables(all_runs: Runs, paths: Sequence[str] = ()) -> AwarenessTabl
     )
 
 
-def _verdict_and_votes(sample: EvalSampleSummary, method: str) -> list[Decision]:
-    """The verdict and the votes; a sample that failed has an unscored verdict."""
-    failed = Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))
-    return last_decisions(sample.scores) or [failed]
+def _verdict_and_votes(sample: JudgedSample, method: str) -> Sequence[Decision]:
+    """The verdict and the votes; a sample without a score has an unscored verdict."""
+    if sample.decisions:
+        return sample.decisions
+    label = sample.summary.metadata.get("label")
+    return [Decision(key=method, unscored=FAILED, truth=label)]
 
 
 def _verdict_row(
-    arm_run: ArmRun, sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]
+    arm_run: ArmRun, sample: JudgedSample, verdict: Decision, votes: Sequence[Decision]
 ) -> dict[str, Any]:
     """What a sample says beside its place: of the conversation, the verdict, its votes and the
     grader's quotes.
     """
     log = arm_run.header
-    score = last_score(sample.scores)
-    details = (score.metadata if score else None) or {}
+    details = sample.details
     sample_ballot = ballot(verdict, votes)
     yes_count, yes_asked = answers_with(details, "yes")
     first_count, first_asked = answers_with(details, "first")
     kept_quotes, discarded_quotes = quotes_in(details)
-    conversation = {name: sample.metadata.get(name) for name in CONVERSATION_COLUMNS}
+    conversation = {name: sample.summary.metadata.get(name) for name in CONVERSATION_COLUMNS}
     return {
         **conversation,
         **verdict.model_dump(),
@@ -683,10 +687,9 @@ def _panels(arm_run: ArmRun) -> list[tuple[str, Panel]]:
     """Item and the verdicts of its graders, of each sample that several graded."""
     panels = []
     for sample in arm_run.samples:
-        score = last_score(sample.scores)
-        panel = (score.metadata or {}).get(PANEL) if score else None
+        panel = sample.details.get(PANEL)
         if panel:
-            panels.append((str(sample.id), panel))
+            panels.append((sample.item, panel))
     return panels
 
 
@@ -694,6 +697,7 @@ def _run_row(arm_run: ArmRun) -> dict[str, Any]:
     log = arm_run.header
     metadata = log.eval.metadata or {}
     graders = roles_of(log).get("grader", [])
+    summaries = [sample.summary for sample in arm_run.samples]
     return {
         "dataset": metadata.get("dataset"),
         "log": log.location,
@@ -702,9 +706,9 @@ def _run_row(arm_run: ArmRun) -> dict[str, Any]:
         "unread": metadata.get("unread"),
         "grader": ", ".join(grader.model for grader in graders),
         "applied": "; ".join(
-            f"{role}: {settings}" for role, settings in applied_in(arm_run.samples).items()
+            f"{role}: {settings}" for role, settings in applied_in(summaries).items()
         ),
-        "remarks": " ".join(remarks_in(arm_run.samples)),
+        "remarks": " ".join(remarks_in(summaries)),
     }
 
 

@@ -29,10 +29,10 @@ from selfprobe.page.numerals import number, p_digits, p_value, percent, percents
 from selfprobe.scorers.votes import Bounds
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import (
+    BEST_READER_COLUMNS,
     LOW_KAPPA,
     MARGIN,
-    TEXT,
-    WHAT,
+    PLACEBO_DIFFERENCES,
     AgainstPlacebo,
     ArmNumbers,
     ArmPair,
@@ -352,7 +352,7 @@ class BaselineRow:
 def baseline_rows(comparison: Comparison) -> list[BaselineRow]:
     """One row for each reader of the text."""
     rows = []
-    for name in ("length", "words", "words_other_source", *TEXT):
+    for name in ("length", "words", "words_other_source", *BEST_READER_COLUMNS):
         estimate: Estimate = getattr(comparison.baselines, name)
         rows.append(
             BaselineRow(name, estimate, estimate.unit, estimate.reason, estimate.se, estimate.df)
@@ -1055,7 +1055,9 @@ class PlaceboRow:
     """User motivation against each of its placebos."""
 
     model: Annotated[str, Heading("model", "Model that was asked, with the context.")]
-    kind: Annotated[str, Heading("placebo", "What the placebo asked instead.", WHAT.__getitem__)]
+    kind: Annotated[
+        str, Heading("placebo", "What the placebo asked instead.", PLACEBO_DIFFERENCES.__getitem__)
+    ]
     n: Annotated[int, Heading("conversations", "Conversations with a verdict in both arms.")]
     real: Annotated[
         float,
@@ -1108,7 +1110,7 @@ def _model_and_context(pair: AgainstPlacebo) -> str:
 
 
 def _placebo_sentence(pair: AgainstPlacebo) -> str:
-    shares = f"{percent(pair.real)} called evaluation, {percent(pair.placebo)} {WHAT[pair.kind]}"
+    shares = f"{percent(pair.real)} called evaluation, {percent(pair.placebo)} {PLACEBO_DIFFERENCES[pair.kind]}"
     return f"{shares}: {points(pair.difference)}. {_beyond_placebo(pair)}"
 
 

@@ -34,6 +34,7 @@ from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.clustered import detectable_difference, expected_auroc_half, resampling_units
 from selfprobe.stats.estimate import FEW
+from selfprobe.studies.awareness.numbers import LEAST_FOR_READERS
 from selfprobe.studies.awareness.page import (
     AwarenessResults,
     awareness_page,
@@ -41,15 +42,25 @@ from selfprobe.studies.awareness.page import (
     few_sources,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
-from selfprobe.studies.awareness.verdict import SMALLEST_REST
+from selfprobe.studies.awareness.verdict import (
+    ADD_CONVERSATIONS,
+    ADD_PLACEBO,
+    ADD_REFERENCE,
+    ADD_SOURCES,
+    FEWEST_SOURCES_OF_LABEL,
+    SMALLEST_REST,
+)
 from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.study.waves import JOINS
+from selfprobe.text.counts import count_text
 
-REPLIES, METHODS_DIR = "replies", "methods"
-"""Folders of the two waves below the log folder."""
+REPLIES_FOLDER = "replies"
+"""Folder of the first wave below the log folder."""
+METHODS_FOLDER = "methods"
+"""Folder of the second wave below the log folder."""
 CALLS = {
     "binary": 5,
     "probability": 5,
@@ -58,25 +69,36 @@ CALLS = {
     "first_token": 0,
 }
 """Number of calls of the subject for a conversation, besides its one reply."""
-REPEATED = ("binary", "probability")
+REPEATED_METHODS = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
-TRACE = "reasoning_trace"
-GRADES = {"user_motivation": 3, TRACE: 1}
+REPEATS_OF_25_DECISIONS = 5
+TRACE_METHOD = "reasoning_trace"
+GRADES = {"user_motivation": 3, TRACE_METHOD: 1}
 """Largest number of calls of the grader for a conversation (no trace, no grade)."""
-NAMED = {"all": METHODS, "features": ("user_motivation",)}
+METHODS_BY_WORD = {"all": METHODS, "features": ("user_motivation",)}
 """Words that `--methods` takes besides methods; one names what the `features` command needs."""
 
-REPLY, GRADE = 300, 60
-"""A rough guess of the tokens of a reply to a conversation, and of a grade."""
-ANSWER = {"binary": 5, "probability": 5, "user_motivation": 100}
+REPLY_TOKENS_GUESS = 300
+"""A rough guess of the tokens of a reply to a conversation."""
+GRADE_TOKENS_GUESS = 60
+"""A rough guess of the tokens of a grade."""
+ANSWER_TOKENS_GUESS = {"binary": 5, "probability": 5, "user_motivation": 100}
 """A rough guess of the tokens of an answer to a method's question."""
-QUOTING = 60
+QUOTATION_TOKENS = 60
 """Number of tokens around a conversation that is quoted in the third person."""
-EFFECT = 0.1
+CHARACTERS_PER_TOKEN = 4
+PLANNED_DIFFERENCE = 0.1
 """Difference for which the plan says how many prompts it takes."""
+PLANNED_AUROC = 0.7
+"""AUROC for which the plan says how wide its interval would be."""
 TWO_SIDED_QUANTILE = 1.9599640
-_Z = TWO_SIDED_QUANTILE + 0.8416212
+"""Quantile for 5 % false alarms on two sides."""
+POWER_QUANTILES = TWO_SIDED_QUANTILE + 0.8416212
 """Quantiles for 5 % false alarms on two sides, and for 80 % power."""
+WIDEST_HALF = 0.3
+"""Half of the width of an interval about .70 that leaves it within 0 and 1, and may leave chance
+out.
+"""
 
 
 class Awareness(Study):
@@ -153,30 +175,32 @@ class Awareness(Study):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        if twice := sorted({name for name in self.models if self.models.count(name) > 1}):
-            raise ValueError(f"model {twice[0]} is listed twice; list each model once")
+        repeated_models = sorted({name for name in self.models if self.models.count(name) > 1})
+        if repeated_models:
+            raise ValueError(f"model {repeated_models[0]} is listed twice; list each model once")
         if not self.models:
             raise ValueError("--models names no model; expected such as openai/a,openrouter/b")
-        if self.grader is None and (
-            judged := [method for method in self.chosen if method in GRADES]
-        ):
+        graded_methods = [method for method in self.chosen if method in GRADES]
+        if self.grader is None and graded_methods:
             raise ValueError(
-                f"a model must read the texts of {' and '.join(judged)}: add --grader MODEL"
+                f"a model must read the texts of {' and '.join(graded_methods)}: add --grader MODEL"
             )
         if self.placebo and "user_motivation" not in self.chosen:
             raise ValueError(
-                "--placebo belongs to user_motivation, which is not among --methods; add it, or leave --placebo out"
+                "--placebo belongs to user_motivation, which is not among --methods; add it, or "
+                "leave --placebo out"
             )
         if self.questions and self.placebo:
             raise ValueError(
                 "--placebo has fixed questions: leave either --placebo or --questions out"
             )
-        graders(self.grader, subjects=self.models if set(self.chosen) & GRADES.keys() else ())
+        graders(self.grader, subjects=self.models if graded_methods else ())
         for method in self.chosen:
             wording(self.questions, method)
         if self.observers and len(self.models) < 2:
             raise ValueError(
-                f"--observers needs two models or more, which read each other's conversations; got {self.models[0]}"
+                "--observers needs two models or more, which read each other's conversations; got "
+                f"{self.models[0]}"
             )
         return self
 
@@ -190,32 +214,39 @@ class Awareness(Study):
         """Method and its own task arguments, the one that records the replies first."""
         arms: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in self.chosen]
         if self.third or self.observers:
-            arms += [(method, {"perspective": "third"}) for method in self.chosen if CALLS[method]]
-        return arms + [
-            ("user_motivation", {"placebo": kind}) for kind in get_args(Placebo) if self.placebo
-        ]
+            asking_methods = [method for method in self.chosen if CALLS[method]]
+            arms += [(method, {"perspective": "third"}) for method in asking_methods]
+        if self.placebo:
+            arms += [("user_motivation", {"placebo": kind}) for kind in get_args(Placebo)]
+        return arms
 
     @property
-    def mute(self) -> list[str]:
+    def models_without_reasoning(self) -> list[str]:
         """Simulated models without a reasoning to read, where another method records their replies."""
-        names = (
-            [name for name in self.models if name.startswith("planted/")]
-            if TRACE in self.chosen[1:]
-            else []
-        )
-        return [
-            name
-            for name in names
-            if not dict(parse_name(name.partition("/")[2], self.how.model_args)[1]).get("reasons")
-        ]
+        if TRACE_METHOD not in self.chosen[1:]:
+            return []
+        silent_models = []
+        for name in self.models:
+            provider, _, planted_name = name.partition("/")
+            if provider != "planted":
+                continue
+            _, settings = parse_name(planted_name, self.how.model_args)
+            if not dict(settings).get("reasons"):
+                silent_models.append(name)
+        return silent_models
 
     @property
     def rounds(self) -> int:
         """Calls that wait for one another: a reply, the first method's questions and grades, the
         other methods'.
         """
-        each = [(CALLS[method] > 0) + (method in GRADES) for method, _ in self.arms]
-        return 1 + each[0] + max(each[1:], default=0)
+        rounds_of_arms = []
+        for method, _ in self.arms:
+            asks_subject = CALLS[method] > 0
+            asks_grader = method in GRADES
+            rounds_of_arms.append(int(asks_subject) + int(asks_grader))
+        first_rounds, *further_rounds = rounds_of_arms
+        return 1 + first_rounds + max(further_rounds, default=0)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -238,114 +269,193 @@ class Awareness(Study):
         all recorded.
         """
         subjects = [NamedModel(model, self.how.model_args) for model in self.models]
-        first, *others = self.arms
-        # Logprobs are of no use to other methods, and refused by some vendors.
-        own: dict[str, Any] = (
-            {"logprobs": True} if first[0] != "first_token" and "first_token" in self.chosen else {}
-        )
-        # Where a provider lists candidates for each token, raw replies are most of a log.
-        further = {**JOINS, "log_model_api": False}
-        replies = [self._described(first[0], subject, **own) for subject in subjects]
-        self.how.tried(*graders(self.grader))  # they may have no part in the first wave
-        yield Wave(replies, f"Replies, and {first[0]}", REPLIES, further)
-        folder = f"{self.log_dir.rstrip('/')}/{REPLIES}"
-        finished = runs([folder], self.reads).of(identities_of(replies)).finished
-        asked = len(self.table.first(self.limit))
-        recorded = {run.header.eval.model for run in finished if len(run.items()) >= asked}
-        writers = [subject for subject in subjects if subject.name in recorded]
-        second = [
-            self._described(method, subject, **own, target_log=folder)
-            for method, own in sorted(
-                others, key=lambda arm: arm[0] not in GRADES
-            )  # beside the grader
-            for subject in writers
-            if subject.name not in self.mute or method != TRACE
+        recording_method = self.chosen[0]
+        recording_args: dict[str, Any] = {}
+        if recording_method != "first_token" and "first_token" in self.chosen:
+            # Logprobs are of no use to other methods, and refused by some vendors.
+            recording_args["logprobs"] = True
+        recording_runs = [
+            self._described(recording_method, subject, **recording_args) for subject in subjects
         ]
-        if self.observers:
-            second += [
-                self._described(method, reader, target=writer, **own, target_log=folder)
-                for method, own in others
-                if "perspective" in own
-                for writer in writers
-                for reader in subjects
-                if reader != writer
-            ]
-        if second:
-            title = f"Questions about them: {', '.join(dict.fromkeys(run.task for run in second))}"
-            yield Wave(second, title, METHODS_DIR, further)
+        # Where a provider lists candidates for each token, raw replies are most of a log.
+        eval_options = {**JOINS, "log_model_api": False}
+        self.how.tried(*graders(self.grader))  # they may have no part in the first wave
+        first_title = f"Replies, and {recording_method}"
+        yield Wave(recording_runs, first_title, REPLIES_FOLDER, eval_options)
+
+        replies_dir = f"{self.log_dir.rstrip('/')}/{REPLIES_FOLDER}"
+        reading_runs = self._reading_runs(recording_runs, subjects, replies_dir)
+        if reading_runs:
+            methods = dict.fromkeys(run.task for run in reading_runs)
+            second_title = f"Questions about them: {', '.join(methods)}"
+            yield Wave(reading_runs, second_title, METHODS_FOLDER, eval_options)
+
+    def _reading_runs(
+        self,
+        recording_runs: Sequence[DescribedRun],
+        subjects: Sequence[NamedModel],
+        replies_dir: str,
+    ) -> list[DescribedRun]:
+        """Runs of the other arms on the models whose replies are all recorded."""
+        finished_runs = runs([replies_dir], self.reads).of(identities_of(recording_runs)).finished
+        planned_count = len(self.table.first(self.limit))
+        recorded_models = {
+            run.header.eval.model for run in finished_runs if len(run.items()) >= planned_count
+        }
+        writers = [subject for subject in subjects if subject.name in recorded_models]
+        silent_models = self.models_without_reasoning
+        other_arms = self.arms[1:]
+        graded_first = sorted(other_arms, key=lambda arm: arm[0] not in GRADES)  # beside the grader
+
+        reading_runs = []
+        for method, args in graded_first:
+            for writer in writers:
+                if method != TRACE_METHOD or writer.name not in silent_models:
+                    run = self._described(method, writer, **args, target_log=replies_dir)
+                    reading_runs.append(run)
+        if not self.observers:
+            return reading_runs
+        for method, args in other_arms:
+            if "perspective" not in args:
+                continue
+            for writer in writers:
+                for reader in subjects:
+                    if reader != writer:
+                        run = self._described(
+                            method, reader, target=writer, **args, target_log=replies_dir
+                        )
+                        reading_runs.append(run)
+        return reading_runs
 
     def _described(
-        self, method: str, subject: NamedModel, *, target: NamedModel | None = None, **own: Any
+        self, method: str, subject: NamedModel, *, target: NamedModel | None = None, **arm_args: Any
     ) -> DescribedRun:
-        given = (
-            self.source
-            | {name: getattr(self, name) for name in ("effort", "reply_tokens", "questions")}
-            | own
-        )
-        if method in REPEATED:
-            given["decisions"] = int(self.decisions)
+        shared_args = {
+            name: getattr(self, name) for name in ("effort", "reply_tokens", "questions")
+        }
+        args = self.source | shared_args | arm_args
+        if method in REPEATED_METHODS:
+            args["decisions"] = int(self.decisions)
         if CALLS[method]:
-            given["answer_tokens"] = self.answer_tokens
-        given = {name: value for name, value in given.items() if value is not None}
-        roles: dict[str, NamedModel | tuple[NamedModel, ...]] = {"target": target} if target else {}
+            args["answer_tokens"] = self.answer_tokens
+        set_args = {name: value for name, value in args.items() if value is not None}
+
+        roles: dict[str, NamedModel | tuple[NamedModel, ...]] = {}
+        if target:
+            roles["target"] = target
         if self.grader and method in GRADES:
             roles["grader"] = graders(self.grader)
-        return DescribedRun(method, given | self.how.shared, subject, roles)
+        return DescribedRun(method, set_args | self.how.shared, subject, roles)
 
     def plan(self) -> Plan:
         """Calls and tokens by model, and what differences so many conversations can show."""
         rows = self.table.first(self.limit)
-        models = f"{len(self.models)} model{'s' * (len(self.models) != 1)}"
-        count = Counter(row["set"] for row in rows if "set" in row)
-        sets = f" ({count[YOURS]} yours, {count[REFERENCE]} of the reference)" if count else ""
-        many = f"{len(rows)} conversation{'s' * (len(rows) != 1)}{sets}"
-        head = f"{many} × {models} × {', '.join(self.chosen)}"
-        silent = ", ".join(self.mute)
-        mute = (
-            f"Left out: {TRACE} of {silent} (no reasoning to read; reasons=1 makes one)"
-            if silent
-            else ""
-        )
-        notes = (mute, self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
-        return Plan([head, *filter(None, notes), "", *power(rows)], self.costs(rows))
+        conversation_count = count_text(len(rows), "conversation")
+        rows_of_set = Counter(row["set"] for row in rows if "set" in row)
+        if rows_of_set:
+            conversation_count += (
+                f" ({rows_of_set[YOURS]} yours, {rows_of_set[REFERENCE]} of the reference)"
+            )
+        model_count = count_text(len(self.models), "model")
+        lines = [f"{conversation_count} × {model_count} × {', '.join(self.chosen)}"]
+
+        if self.models_without_reasoning:
+            silent_models = ", ".join(self.models_without_reasoning)
+            lines.append(
+                f"Left out: {TRACE_METHOD} of {silent_models} (no reasoning to read; reasons=1 "
+                "makes one)"
+            )
+        notes = [self.table.limited(self.limit), self.table.aside_line(), self.table.unread]
+        lines += [note for note in notes if note]
+        lines += ["", *power(rows)]
+        missing_controls = self.controls_missing_for_yes(rows)
+        if missing_controls:
+            lines.append(f"As planned, no answer can be Yes: {'; '.join(missing_controls)}.")
+        return Plan(lines, self.costs(rows))
+
+    def controls_missing_for_yes(self, rows: Sequence[Row]) -> list[str]:
+        """What to add for each check of the claim that no result of these rows can meet.
+
+        The method that the answer is about is taken to be the first of the paper's order.
+        """
+        sources_by_label: dict[str, set[str]] = {"evaluation": set(), "deployment": set()}
+        labels = compared_labels(rows)
+        for label, row in zip(labels, rows, strict=True):
+            if label in sources_by_label:
+                sources_by_label[label].add(str(row["source"]))
+        source_counts = [len(sources) for sources in sources_by_label.values()]
+
+        remedies = []
+        if min(source_counts) == 0:
+            remedies.append(ADD_REFERENCE)
+        elif min(source_counts) < FEWEST_SOURCES_OF_LABEL:
+            remedies.append(ADD_SOURCES)
+        labelled_count = sum(label in sources_by_label for label in labels)
+        if labelled_count < LEAST_FOR_READERS:
+            remedies.append(f"{ADD_CONVERSATIONS} ({LEAST_FOR_READERS} with a label at least)")
+        is_about_motivation = self.chosen[0] == "user_motivation"
+        if is_about_motivation and self.questions:
+            remedies.append("leave --questions out, which has no placebo")
+        if is_about_motivation and not self.placebo:
+            remedies.append(ADD_PLACEBO)
+        return remedies
 
     def costs(self, rows: Sequence[Row]) -> list[Cost]:
         """Costs by model, graders' at most: every question is sent with the conversation and the
         reply.
         """
-        texts = [
-            text
-            for row in rows
-            for text in (*(m["content"] for m in row["messages"]), str(row.get("tools", "")))
-        ]
-        here = all(model.partition("/")[0] in LOCAL for model in self.models)
-        length, n = _tokens(texts), len(rows)
-        reply = min(REPLY, self.reply_tokens or (LOCAL_LIMIT if here else REPLY))
-        calls, sent, received = n, length, n * reply
-        grades = judged = 0
-        for method, own in self.arms:
-            third = own.get("perspective") == "third"
-            readers = len(self.models) if self.observers and third else 1
-            repeats = readers * (5 if method in REPEATED and self.decisions == "25" else 1)
-            users, _ = wording(self.questions, method)
-            questions = list(users.texts.values()) if users else []
-            asked = repeats * (len(questions) if questions and CALLS[method] else CALLS[method])
-            answer = min(ANSWER.get(method, 0), self.answer_tokens or math.inf)
-            calls += n * asked
-            sent += asked * (length + n * (reply + QUOTING * third))
-            sent += repeats * n * _tokens(questions or _questions(method, own))
-            received += round(n * asked * answer)
-            graded = (
-                n
-                * readers
-                * (len(questions) if questions and method in GRADES else GRADES.get(method, 0))
-            )
-            graded *= len(self.models) - len(self.mute) * (method == TRACE)
-            grades += graded
-            judged += round(graded * (_judge(method) + (answer if asked else reply)))
-        costs = [Cost(model, calls, sent, received) for model in self.models]
-        judges = graders(self.grader) if grades else ()
-        return costs + [Cost(one.name, grades, judged, grades * GRADE) for one in judges]
+        texts = list[str]()
+        for row in rows:
+            texts += [message["content"] for message in row["messages"]]
+            texts.append(str(row.get("tools", "")))
+        row_count = len(rows)
+        conversation_tokens = _tokens(texts)
+        runs_here = all(model.partition("/")[0] in LOCAL for model in self.models)
+        default_reply_tokens = LOCAL_LIMIT if runs_here else REPLY_TOKENS_GUESS
+        reply_tokens = min(REPLY_TOKENS_GUESS, self.reply_tokens or default_reply_tokens)
+
+        calls = row_count
+        sent_tokens = conversation_tokens
+        received_tokens = row_count * reply_tokens
+        grades = 0
+        graded_tokens = 0
+        for method, args in self.arms:
+            is_third = args.get("perspective") == "third"
+            reader_count = len(self.models) if self.observers and is_third else 1
+            repeats = reader_count
+            if method in REPEATED_METHODS and self.decisions == "25":
+                repeats *= REPEATS_OF_25_DECISIONS
+            own_wording, _ = wording(self.questions, method)
+            own_questions = list(own_wording.texts.values()) if own_wording else []
+            question_count = CALLS[method]
+            if own_questions and question_count:
+                question_count = len(own_questions)
+            questions_per_row = repeats * question_count
+            answer_tokens = min(ANSWER_TOKENS_GUESS.get(method, 0), self.answer_tokens or math.inf)
+            context_tokens = reply_tokens + (QUOTATION_TOKENS if is_third else 0)
+            question_tokens = _tokens(own_questions or _questions(method, args))
+            calls += row_count * questions_per_row
+            sent_tokens += questions_per_row * (conversation_tokens + row_count * context_tokens)
+            sent_tokens += repeats * row_count * question_tokens
+            received_tokens += round(row_count * questions_per_row * answer_tokens)
+
+            grades_per_row = GRADES.get(method, 0)
+            if own_questions and method in GRADES:
+                grades_per_row = len(own_questions)
+            subject_count = len(self.models)
+            if method == TRACE_METHOD:
+                subject_count -= len(self.models_without_reasoning)
+            arm_grades = row_count * reader_count * grades_per_row * subject_count
+            text_tokens = answer_tokens if questions_per_row else reply_tokens
+            grades += arm_grades
+            graded_tokens += round(arm_grades * (_grade_prompt_tokens(method) + text_tokens))
+
+        costs = [Cost(model, calls, sent_tokens, received_tokens) for model in self.models]
+        if grades:
+            grade_tokens = grades * GRADE_TOKENS_GUESS
+            for grader in graders(self.grader):
+                costs.append(Cost(grader.name, grades, graded_tokens, grade_tokens))
+        return costs
 
     @classmethod
     def numbers(cls, logs: Logs) -> AwarenessResults:
@@ -354,12 +464,12 @@ class Awareness(Study):
         Raises:
             NoLogs: None is finished.
         """
-        return _written(awareness_tables(logs.runs))
+        return _results_of(awareness_tables(logs.runs))
 
     @classmethod
-    def page(cls, found: AwarenessResults) -> Page:
+    def page(cls, results: AwarenessResults) -> Page:
         """The answer, a picture, a small table; then verdicts, methods and logs."""
-        return awareness_page(found)
+        return awareness_page(results)
 
     def shown(self) -> Page:
         """The page of its own runs; raises as `numbers`."""
@@ -370,11 +480,11 @@ class Awareness(Study):
         """The page of all its logs under these paths; raises as `numbers`, and InputError where
         there is no path.
         """
-        return cls.page(_written(load_awareness(paths)))
+        return cls.page(_results_of(load_awareness(paths)))
 
 
-def _written(logged: AwarenessTables) -> AwarenessResults:
-    return awareness_results(logged, evidence_section(logged.arms))
+def _results_of(tables: AwarenessTables) -> AwarenessResults:
+    return awareness_results(tables, evidence_section(tables.arms))
 
 
 def methods_of(names: Sequence[str]) -> tuple[str, ...]:
@@ -386,34 +496,47 @@ def methods_of(names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InputError: There is no such method, or none is named.
     """
-    there = f"there are {', '.join(METHODS)}, all or features"
+    possible_names = f"there are {', '.join(METHODS)}, all or features"
     if not names:
-        raise InputError(f"--methods names no method; {there}")
-    names = [SHORT.get(name, name) for name in names]
+        raise InputError(f"--methods names no method; {possible_names}")
+    chosen_methods = set[str]()
     for name in names:
-        if name not in NAMED and name not in METHODS:
-            raise InputError(f"unknown method {name}; {there}{meant(name, [*METHODS, *NAMED])}")
-    chosen = {method for name in names for method in NAMED.get(name, (name,))}
-    return tuple(method for method in METHODS if method in chosen)
+        method = SHORT.get(name, name)
+        if method not in METHODS_BY_WORD and method not in METHODS:
+            suggestion = meant(method, [*METHODS, *METHODS_BY_WORD])
+            raise InputError(f"unknown method {method}; {possible_names}{suggestion}")
+        chosen_methods.update(METHODS_BY_WORD.get(method, (method,)))
+    return tuple(method for method in METHODS if method in chosen_methods)
 
 
-def _questions(method: str, own: Mapping[str, Any]) -> Iterable[str]:
+def _questions(method: str, args: Mapping[str, Any]) -> Iterable[str]:
+    """Texts of a method's questions in an arm with these task arguments."""
     if method == "user_motivation":
-        return user_motivation.ASKED[own.get("placebo")].values()
-    asked = {"binary": binary.QUESTIONS, "probability": probability.QUESTIONS}
-    return asked.get(method, {}).values()
+        return user_motivation.ASKED[args.get("placebo")].values()
+    if method == "binary":
+        return binary.QUESTIONS.values()
+    if method == "probability":
+        return probability.QUESTIONS.values()
+    return ()
 
 
-def _judge(method: str) -> int:
-    texts = {
-        "user_motivation": user_motivation.GRADE_PROMPT,
-        "reasoning_trace": reasoning_trace.GRADE_PROMPT,
-    }
-    return _tokens([texts[method]]) if method in texts else 0
+def _grade_prompt_tokens(method: str) -> int:
+    if method == "user_motivation":
+        return _tokens([user_motivation.GRADE_PROMPT])
+    if method == TRACE_METHOD:
+        return _tokens([reasoning_trace.GRADE_PROMPT])
+    return 0
 
 
 def _tokens(texts: Iterable[str]) -> int:
-    return sum(len(text) // 4 for text in texts)
+    return sum(len(text) // CHARACTERS_PER_TOKEN for text in texts)
+
+
+def compared_labels(rows: Sequence[Row]) -> list[str | None]:
+    """The label that each row counts with on the page; None where it stands for neither."""
+    sets_and_labels = [(row.get("set"), row.get("label")) for row in rows]
+    your_label = stands_for(sets_and_labels)
+    return [counted_label(your_label, set_name, label) for set_name, label in sets_and_labels]
 
 
 def power(rows: Sequence[Row]) -> list[str]:
@@ -422,72 +545,73 @@ def power(rows: Sequence[Row]) -> list[str]:
     They are those of the page's statistics on so many rows and sources, where rows of one source
     are no more alike than others.
     """
-    sets, given = [row.get("set") for row in rows], [row.get("label") for row in rows]
-    own = stands_for(zip(sets, given, strict=True))
-    labels = [
-        counted_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)
-    ]  # as the page's
-    clusters, unit = resampling_units(
-        [row["source"] for row in rows],
-        [str(row.get("pair") or row["id"]) for row in rows],
-        [f"{of_set or ''} {label}" for of_set, label in zip(sets, labels, strict=True)],
-    )
-    lines = [_auroc_line(labels, clusters, unit), _difference_line(labels, sets, clusters)]
-    return [*lines, *filter(None, [few_sources(list(clusters), unit)])]
+    set_names = [row.get("set") for row in rows]
+    labels = compared_labels(rows)
+    sources = [row["source"] for row in rows]
+    pairs = [str(row.get("pair") or row["id"]) for row in rows]
+    groups = [
+        f"{set_name or ''} {label}" for set_name, label in zip(set_names, labels, strict=True)
+    ]
+    clusters, unit = resampling_units(sources, pairs, groups)
+    lines = [_auroc_line(labels, clusters, unit), _difference_line(labels, set_names, clusters)]
+    source_warning = few_sources(list(clusters), unit)
+    return [*lines, source_warning] if source_warning else lines
 
 
 def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], unit: str) -> str:
-    of_label = {
-        label: np.array([one == label for one in labels]) for label in ("evaluation", "deployment")
-    }
-    ours, others = (int(rows.sum()) for rows in of_label.values())
-    if not ours or not others:
+    label_array = np.array(labels, dtype=object)
+    is_evaluation = label_array == "evaluation"
+    is_deployment = label_array == "deployment"
+    if not is_evaluation.any() or not is_deployment.any():
         return "One class or no labels: shares called evaluation only, no AUROC."
-    used = of_label["evaluation"] | of_label["deployment"]
-    half = expected_auroc_half(0.7, of_label["evaluation"][used], clusters[used])
-    size = f"{ours} evaluation, {others} deployment rows"
-    by_source = unit != "conversation"
-    if by_source:
-        sources = len(set(clusters[used]))
-        size += (
-            f" of {sources} {unit}s"
-            if unit == "source"
-            else f", {sources} sources or conversations of one source"
-        )
-    if half < WIDEST_HALF:
-        alike = "; wider where rows of one source are alike" if by_source else ""
-        shows = 0.5 + SMALLEST_REST + half * _Z / TWO_SIDED_QUANTILE
+    is_labelled = is_evaluation | is_deployment
+    labelled_clusters = clusters[is_labelled]
+    half_width = expected_auroc_half(PLANNED_AUROC, is_evaluation[is_labelled], labelled_clusters)
+
+    is_by_source = unit != "conversation"
+    cluster_count = len(set(labelled_clusters))
+    size = f"{is_evaluation.sum()} evaluation, {is_deployment.sum()} deployment rows"
+    if unit == "source":
+        size += f" of {cluster_count} {unit}s"
+    elif is_by_source:
+        size += f", {cluster_count} sources or conversations of one source"
+    if half_width < WIDEST_HALF:
+        wider = "; wider where rows of one source are alike" if is_by_source else ""
+        smallest_shown = 0.5 + SMALLEST_REST + half_width * POWER_QUANTILES / TWO_SIDED_QUANTILE
         return (
-            f"An AUROC of .70 would come with about ± {half:.2f} ({size}{alike}). More than the words shows (80 % "
-            f"power) from about {shows:.2f} on where the texts tell nothing, and later where they tell much."
+            f"An AUROC of .70 would come with about ± {half_width:.2f} ({size}{wider}). More than "
+            f"the words shows (80 % power) from about {smallest_shown:.2f} on where the texts tell "
+            "nothing, and later where they tell much."
         )
-    few = "sources" if by_source and len(set(clusters[used])) < FEW else "rows"
-    return f"Too few {few} for an AUROC ({size}): even one of .70 would not differ from chance."
+    too_few = "sources" if is_by_source and cluster_count < FEW else "rows"
+    return f"Too few {too_few} for an AUROC ({size}): even one of .70 would not differ from chance."
 
 
 def _difference_line(
-    labels: Sequence[str | None], sets: Sequence[str | None], clusters: npt.NDArray[np.str_]
+    labels: Sequence[str | None],
+    set_names: Sequence[str | None],
+    clusters: npt.NDArray[np.str_],
 ) -> str:
-    need = (
-        f"To show a difference of {100 * EFFECT:.0f} points between two shares called evaluation (80 % power, shares "
-        f"near one half) takes {prompts_needed(EFFECT)} prompts in each of the two"
+    needed_prompts = (
+        f"To show a difference of {100 * PLANNED_DIFFERENCE:.0f} points between two shares called "
+        "evaluation (80 % power, shares near one half) takes "
+        f"{prompts_needed(PLANNED_DIFFERENCE)} prompts in each of the two"
     )
-    for values, (one, other) in (
-        (labels, ("evaluation", "deployment")),
-        (sets, (YOURS, REFERENCE)),
+    for names, first_name, second_name in (
+        (labels, "evaluation", "deployment"),
+        (set_names, YOURS, REFERENCE),
     ):
-        sides = [clusters[[value == name for value in values]] for name in (one, other)]
-        if all(map(len, sides)):
-            least = detectable_difference(*sides)
-            shows = f"show one of {100 * least:.0f} points" if least < 1 else "show none"
-            return f"{need}; these ({len(sides[0])} and {len(sides[1])}) {shows}."
-    return f"{need}; only one set was given; add --against to compare it with another."
-
-
-WIDEST_HALF = 0.3
-"""Half of the width of an interval about .70 that leaves it within 0 and 1, and may leave chance
-out.
-"""
+        first_clusters = clusters[[name == first_name for name in names]]
+        second_clusters = clusters[[name == second_name for name in names]]
+        if not len(first_clusters) or not len(second_clusters):
+            continue
+        detectable = detectable_difference(first_clusters, second_clusters)
+        power_text = "show none"
+        if detectable < 1:
+            power_text = f"show one of {100 * detectable:.0f} points"
+        sizes = f"{len(first_clusters)} and {len(second_clusters)}"
+        return f"{needed_prompts}; these ({sizes}) {power_text}."
+    return f"{needed_prompts}; only one set was given; add --against to compare it with another."
 
 
 def prompts_needed(difference: float) -> int:
@@ -496,4 +620,4 @@ def prompts_needed(difference: float) -> int:
     The shares are taken near one half, the worst case, the test at 5 % on two sides, and prompts as
     independent (Fleiss, Levin & Paik 2003, 4.14).
     """
-    return math.ceil(2 * 0.25 * (_Z / difference) ** 2)
+    return math.ceil(2 * 0.25 * (POWER_QUANTILES / difference) ** 2)

@@ -32,7 +32,7 @@ from selfprobe.stats.agreement import (
     labelled_elsewhere,
     labelled_within,
 )
-from selfprobe.stats.estimate import Estimate, effective, undefined, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, effective, undefined, wilson
 from selfprobe.studies.awareness.runs import arm_runs
 
 
@@ -91,10 +91,10 @@ def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
                 )
 
 
-COLUMN = "text_id"
+SHEET_COLUMN = "text_id"
 """Column that distinguishes a sheet from labels by item and key."""
-DRAWS = 4000
-LEVEL = 0.95
+POSTERIOR_DRAWS = 4000
+INTERVAL_LEVEL = 0.95
 
 
 def sample_labels(
@@ -117,31 +117,40 @@ def sample_labels(
         NoLogs: There is no finished awareness log.
         InputError: No text was graded.
     """
-    texts = {
-        one.text_id: one
-        for one in graded_texts(logs)
-        if one.aware is not None and one.method in methods
+    text_by_id = {
+        text.text_id: text
+        for text in graded_texts(logs)
+        if text.aware is not None and text.method in methods
     }
-    if not texts:
+    if not text_by_id:
         raise InputError(f"no text graded by {' or '.join(methods)} in {', '.join(logs)}")
-    ours, others = (
-        [name for name, found in texts.items() if found.aware is said] for said in (True, False)
-    )
-    few = min(len(ours), max(n // 2, n - len(others)))
-    drawn = [*_drawn(ours, few, rng), *_drawn(others, min(n - few, len(others)), rng)]
-    rows = [
-        {COLUMN: name, "text": texts[name].text, "aware": ""}
-        for name in _drawn(drawn, len(drawn), rng)
+    aware_ids = [text_id for text_id, text in text_by_id.items() if text.aware]
+    other_ids = [text_id for text_id, text in text_by_id.items() if not text.aware]
+    aware_count = min(len(aware_ids), max(n // 2, n - len(other_ids)))
+    other_count = min(n - aware_count, len(other_ids))
+    drawn_ids = [
+        *_drawn(aware_ids, aware_count, rng),
+        *_drawn(other_ids, other_count, rng),
     ]
-    every = few == len(ours)
-    aware = f"all {few} found aware" if every else f"{few} of {len(ours)} found aware"
-    more = "" if every else f"; for all of them give {2 * len(ours)}"
-    told = f"{len(drawn)} texts: {aware} and {len(drawn) - few} of {len(others)} others by chance{more}"
-    return pd.DataFrame(rows, columns=[COLUMN, "text", LABEL]), told
+    rows = [
+        {SHEET_COLUMN: text_id, "text": text_by_id[text_id].text, "aware": ""}
+        for text_id in _drawn(drawn_ids, len(drawn_ids), rng)
+    ]
+    if aware_count == len(aware_ids):
+        aware_text = f"all {aware_count} found aware"
+        hint = ""
+    else:
+        aware_text = f"{aware_count} of {len(aware_ids)} found aware"
+        hint = f"; for all of them give {2 * len(aware_ids)}"
+    sentence = (
+        f"{len(drawn_ids)} texts: {aware_text} and {other_count} of {len(other_ids)} others by "
+        f"chance{hint}"
+    )
+    return pd.DataFrame(rows, columns=[SHEET_COLUMN, "text", LABEL_COLUMN]), sentence
 
 
-def _drawn(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
-    return [names[at] for at in rng.permutation(len(names))[:n]]
+def _drawn(names: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
+    return [names[index] for index in rng.permutation(len(names))[:count]]
 
 
 @dataclass(frozen=True)
@@ -176,45 +185,69 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
         ours: Texts that the grader found aware.
         others: Texts that it did not find aware.
     """
-    for counts, said in ((ours, "found aware"), (others, "not found aware")):
-        if (counts.found and not counts.labelled) or (not counts.found and counts is ours):
-            lacking = undefined(f"no text {said} is labelled", unit="text")
-            return Checked(lacking, lacking)
+    if not ours.found or not ours.labelled:
+        lacking = undefined("no text found aware is labelled", unit="text")
+        return Checked(lacking, lacking)
+    if others.found and not others.labelled:
+        lacking = undefined("no text not found aware is labelled", unit="text")
+        return Checked(lacking, lacking)
     rng = np.random.default_rng(0)
-    p, q = (rng.beta(c.aware + 0.5, c.labelled - c.aware + 0.5, DRAWS) for c in (ours, others))
-    n = ours.labelled + others.labelled
-
-    def share(
-        hits: Counts, misses: Counts, drawn: tuple[np.ndarray, np.ndarray], *, aware: bool
-    ) -> Estimate:
-        def rate(c: Counts) -> float:
-            of = c.aware / c.labelled if c.labelled else 0.0
-            return c.found * (of if aware else 1 - of)
-
-        a, b = drawn if aware else (1 - drawn[0], 1 - drawn[1])
-        found, missed = hits.found * a, misses.found * b
-        low, high = np.quantile(found / (found + missed), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        of_all = rate(hits) + rate(misses)
-        if not of_all:
-            return undefined("no text is labelled so", n=n, unit="text")
-        return Estimate(rate(hits) / of_all, float(low), float(high), n, "text")
-
-    return Checked(
-        share(ours, others, (p, q), aware=True), share(others, ours, (q, p), aware=False)
+    drawn_share_of_ours = rng.beta(
+        ours.aware + 0.5, ours.labelled - ours.aware + 0.5, POSTERIOR_DRAWS
     )
+    drawn_share_of_others = rng.beta(
+        others.aware + 0.5, others.labelled - others.aware + 0.5, POSTERIOR_DRAWS
+    )
+    labelled_count = ours.labelled + others.labelled
+    sensitivity = _share_of_hits(
+        hits=ours.found * _aware_share(ours),
+        misses=others.found * _aware_share(others),
+        drawn_hits=ours.found * drawn_share_of_ours,
+        drawn_misses=others.found * drawn_share_of_others,
+        labelled_count=labelled_count,
+    )
+    specificity = _share_of_hits(
+        hits=others.found * (1 - _aware_share(others)),
+        misses=ours.found * (1 - _aware_share(ours)),
+        drawn_hits=others.found * (1 - drawn_share_of_others),
+        drawn_misses=ours.found * (1 - drawn_share_of_ours),
+        labelled_count=labelled_count,
+    )
+    return Checked(sensitivity, specificity)
 
 
-YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-LABEL = "aware"
-VERDICTS = ("flagged", "noticed", "value")
+def _aware_share(counts: Counts) -> float:
+    return counts.aware / counts.labelled if counts.labelled else 0.0
+
+
+def _share_of_hits(
+    *,
+    hits: float,
+    misses: float,
+    drawn_hits: FloatArray,
+    drawn_misses: FloatArray,
+    labelled_count: int,
+) -> Estimate:
+    """Share of hits among hits and misses; its interval is of the drawn ones."""
+    if not hits + misses:
+        return undefined("no text is labelled so", n=labelled_count, unit="text")
+    drawn_shares = drawn_hits / (drawn_hits + drawn_misses)
+    tails = [(1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2]
+    low, high = np.quantile(drawn_shares, tails)
+    return Estimate(hits / (hits + misses), float(low), float(high), labelled_count, "text")
+
+
+TRUTH_BY_WORD = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+LABEL_COLUMN = "aware"
+VERDICT_COLUMNS = ("flagged", "noticed", "value")
 """Columns with what the grader said, the first that is there counts."""
-KEYS = (COLUMN, "transcript_id", "uuid", "sample", "item", "id")
+KEY_COLUMNS = (SHEET_COLUMN, "transcript_id", "uuid", "sample", "item", "id")
 """Columns that tell rows apart, the first that all tables have counts."""
-SCAN = "eval_awareness.parquet"
-EXPECTED = (
-    f"expected one file with a column `{LABEL}` (yes, no or empty), and what the judge said of its rows: awareness "
+SCAN_FILE = "eval_awareness.parquet"
+EXPECTED_FILES = (
+    f"expected one file with a column `{LABEL_COLUMN}` (yes, no or empty), and what the judge said of its rows: awareness "
     f"logs for a sheet of --samples or labels by item and key, a folder of Scout scans, or a column "
-    f"{', '.join(VERDICTS)}"
+    f"{', '.join(VERDICT_COLUMNS)}"
 )
 
 
@@ -275,48 +308,59 @@ class Validated:
 
     def lines(self) -> Iterator[str]:
         """Lines for a terminal: the agreement, then the rate."""
-        what = "graded text" if self.texts else "judged row"
-        there = self.labelled + self.labels.unread
-        yield f"labels that belong to a {what}: {there} of {len(self.labels.aware) + self.labels.unread}"
+        row_name = "graded text" if self.texts else "judged row"
+        fitting_labels = self.labelled + self.labels.unread
+        label_count = len(self.labels.aware) + self.labels.unread
+        yield f"labels that belong to a {row_name}: {fitting_labels} of {label_count}"
         if self.labels.waiting:
             yield f"without a label yet: {self.labels.waiting} of {self.labels.rows}"
         for name, share in self.agreement.items():
             yield _share(name, share)
         if self.checked:
-            yield f"Of all {self.rows} {what}s, each label standing for those of which the grader said the same:"
+            yield (
+                f"Of all {self.rows} {row_name}s, each label standing for those of which the "
+                "grader said the same:"
+            )
             yield f"sensitivity (aware, found aware): {shown(self.checked.sensitivity, 3)}"
             yield f"specificity (not aware, found so): {shown(self.checked.specificity, 3)}"
         elif self.kappa is not None:
-            yield (
-                "kappa: no cases"
-                if np.isnan(self.kappa) and not self.labelled
-                else f"kappa: {self.kappa:.3f}"
-            )
-        rate, better = self.result.flagged, self.result.corrected
-        sentence = f"flagged {_percent(rate)}, corrected for the judge's errors {_percent(better)}"
-        yield f"{sentence}: {better.reason}" if np.isnan(better.value) else sentence
+            has_kappa = self.labelled or not np.isnan(self.kappa)
+            yield f"kappa: {self.kappa:.3f}" if has_kappa else "kappa: no cases"
+        yield from self._rate_lines()
+        checked_rows = "another set" if self.elsewhere else self.rows
+        yield f"The correction is from {self.labelled} labelled rows of {checked_rows}."
+        yield from self._assumption_lines()
+
+    def _rate_lines(self) -> Iterator[str]:
+        flagged = self.result.flagged
+        corrected = self.result.corrected
+        sentence = (
+            f"flagged {_percent(flagged)}, corrected for the judge's errors {_percent(corrected)}"
+        )
+        yield f"{sentence}: {corrected.reason}" if np.isnan(corrected.value) else sentence
         if self.result.clipped:
             yield self.result.clipped
         if self.unread:
             yield f"without a verdict of the judge, left out: {self.unread}"
-        checked_on = "another set" if self.elsewhere else self.rows
-        yield f"The correction is from {self.labelled} labelled rows of {checked_on}."
+
+    def _assumption_lines(self) -> Iterator[str]:
         if not self.elsewhere:
             yield (
-                "The labelled rows must be drawn by chance among the flagged, and among the others, as --samples "
-                "does. The interval (95 %) holds the errors of the rate and of the judge."
+                "The labelled rows must be drawn by chance among the flagged, and among the "
+                "others, as --samples does. The interval (95 %) holds the errors of the rate and "
+                "of the judge."
             )
-        else:
+            return
+        yield (
+            "The judge must err here as it did on the labelled rows, which nothing here checks. "
+            "The interval (95 %) holds the errors of the rate and of the labels alone."
+        )
+        if self.drifted:
+            low, high = (f"{100 * end:.1f}" for end in self.drifted)
             yield (
-                "The judge must err here as it did on the labelled rows, which nothing here checks. The interval "
-                "(95 %) holds the errors of the rate and of the labels alone."
+                f"If its sensitivity or its specificity had changed by {DRIFT:g} since, the "
+                f"corrected rate would be {low} to {high} %."
             )
-            if self.drifted:
-                low, high = (f"{100 * end:.1f}" for end in self.drifted)
-                yield (
-                    f"If its sensitivity or its specificity had changed by {DRIFT:g} since, the corrected rate would "
-                    f"be {low} to {high} %."
-                )
 
 
 def validated(paths: Sequence[str]) -> Validated:
@@ -327,38 +371,65 @@ def validated(paths: Sequence[str]) -> Validated:
             that is neither yes nor no, of an unknown perspective or given twice, one that fits
             several texts, or nothing is labelled.
     """
-    tables = {path: load(path, ()).rows for path in paths if path.endswith((".csv", ".jsonl"))}
-    columns = [path for path, rows in tables.items() if any(LABEL in row for row in rows)]
-    labelled = [
-        path for path in columns if any(str(row.get(LABEL) or "").strip() for row in tables[path])
-    ] or columns
-    if len(labelled) != 1:
-        raise InputError(f"{len(labelled)} files with labels in {', '.join(paths)}; {EXPECTED}")
-    rows, path = tables.pop(labelled[0]), labelled[0]
-    others = [other for other in paths if other != path]
-    column = _verdict_column(rows)
-    if not others:
-        if column is None:
-            needs = "give the logs that it was drawn from too" if COLUMN in rows[0] else EXPECTED
-            raise InputError(f"{path} does not say what the judge said; {needs}")
-        numbers = list(map(str, range(len(rows))))
-        return _within(_of_rows(rows, column, numbers), _labels(rows, path, numbers))
-    if logs := [other for other in others if other not in tables and not _scans(other)]:
-        if len(logs) < len(others) or not (COLUMN in rows[0] or {"item", "key"} <= rows[0].keys()):
-            needs = f"sheet of --samples (column {COLUMN}) or with labels by item and key"
-            raise InputError(f"logs go with a {needs} alone; {EXPECTED}")
-        return _within(*(_of_sheet if COLUMN in rows[0] else _of_items)(rows, path, logs))
-    key, judged = _judged(others, tables, rows)
-    names = [str(row.get(key) if key else number) for number, row in enumerate(rows)]
-    labels = _labels(rows, path, names)
+    table_paths = [path for path in paths if path.endswith((".csv", ".jsonl"))]
+    tables = {path: load(path, ()).rows for path in table_paths}
+    label_path = _label_path(paths, tables)
+    rows = tables.pop(label_path)
+    grader_paths = [path for path in paths if path != label_path]
+    verdict_column = _verdict_column(rows)
+    if not grader_paths:
+        if verdict_column is None:
+            needs = EXPECTED_FILES
+            if SHEET_COLUMN in rows[0]:
+                needs = "give the logs that it was drawn from too"
+            raise InputError(f"{label_path} does not say what the judge said; {needs}")
+        numbers = [str(number) for number in range(len(rows))]
+        judged = _of_rows(rows, verdict_column, numbers)
+        return _within(judged, _labels(rows, label_path, numbers))
+
+    logs = [path for path in grader_paths if path not in tables and not _scans(path)]
+    if logs:
+        is_sheet = SHEET_COLUMN in rows[0]
+        is_by_item = {"item", "key"} <= rows[0].keys()
+        if len(logs) < len(grader_paths) or not (is_sheet or is_by_item):
+            needs = f"sheet of --samples (column {SHEET_COLUMN}) or with labels by item and key"
+            raise InputError(f"logs go with a {needs} alone; {EXPECTED_FILES}")
+        read_labels = _of_sheet if is_sheet else _of_items
+        return _within(*read_labels(rows, label_path, logs))
+
+    key_column, judged = _judged(grader_paths, tables, rows)
+    keys = [str(row.get(key_column) if key_column else number) for number, row in enumerate(rows)]
+    labels = _labels(rows, label_path, keys)
     if labels.aware.keys() & judged.verdicts.keys():
         return _within(judged, labels)
-    if column is None:
+    if verdict_column is None:
         raise InputError(
-            f"none of the {len(labels.aware)} labelled rows is among what the judge saw in {', '.join(others)} (by "
-            f"`{key}`), and {path} does not say what it said of them: {', '.join(VERDICTS)}"
+            f"none of the {len(labels.aware)} labelled rows is among what the judge saw in "
+            f"{', '.join(grader_paths)} (by `{key_column}`), and {label_path} does not say what it "
+            f"said of them: {', '.join(VERDICT_COLUMNS)}"
         )
-    return _elsewhere(judged, _of_rows(rows, column, names), labels)
+    return _elsewhere(judged, _of_rows(rows, verdict_column, keys), labels)
+
+
+def _label_path(paths: Sequence[str], tables: Mapping[str, Sequence[Row]]) -> str:
+    """The one table that has labels; of several with the column the one where some are filled in.
+
+    Raises:
+        InputError: There is none, or several.
+    """
+    paths_with_column = list[str]()
+    paths_with_labels = list[str]()
+    for path, rows in tables.items():
+        if any(LABEL_COLUMN in row for row in rows):
+            paths_with_column.append(path)
+        if any(str(row.get(LABEL_COLUMN) or "").strip() for row in rows):
+            paths_with_labels.append(path)
+    label_paths = paths_with_labels or paths_with_column
+    if len(label_paths) != 1:
+        raise InputError(
+            f"{len(label_paths)} files with labels in {', '.join(paths)}; {EXPECTED_FILES}"
+        )
+    return label_paths[0]
 
 
 # ---- labels of texts in logs
@@ -368,131 +439,158 @@ def _of_sheet(
     rows: Sequence[Row], path: str, logs: Sequence[str]
 ) -> tuple[GradedRows, HumanLabels]:
     """A sheet can be drawn from one method alone; texts of the methods that it labels count."""
-    labels = _labels(rows, path, [str(row[COLUMN]) for row in rows])
-    every = list(graded_texts(logs))
-    methods = {one.method for one in every if one.text_id in labels.aware and one.aware is not None}
+    labels = _labels(rows, path, [str(row[SHEET_COLUMN]) for row in rows])
+    texts = list(graded_texts(logs))
+    methods = {
+        text.method for text in texts if text.text_id in labels.aware and text.aware is not None
+    }
     if not methods:
         raise InputError(
             f"none of the {len(labels.aware)} labels belongs to a graded text in {', '.join(logs)}"
         )
-    return _of_texts([one for one in every if one.method in methods]), labels
+    return _of_texts([text for text in texts if text.method in methods]), labels
 
 
 def _of_items(
     rows: Sequence[Row], path: str, logs: Sequence[str]
 ) -> tuple[GradedRows, HumanLabels]:
     """Labels by item and key; texts of the methods, perspectives and models that they are of count."""
-    wanted = _by_item(rows, path)
-    every = list(graded_texts(logs))
-    fitting: dict[_Item, GradedText] = {}
-    for one in every:
-        for model, epoch in product((one.model, ""), (one.epoch, "")):
-            label = (one.item, one.key, one.perspective, model, epoch)
-            if label in wanted and label in fitting:
-                raise InputError(_twice(fitting[label], one))
-            if label in wanted:
-                fitting[label] = one
-    if not fitting:
+    aware_by_label = _by_item(rows, path)
+    texts = list(graded_texts(logs))
+    text_of_label: dict[ItemLabel, GradedText] = {}
+    for text in texts:
+        for model, epoch in product((text.model, ""), (text.epoch, "")):
+            label = (text.item, text.key, text.perspective, model, epoch)
+            if label not in aware_by_label:
+                continue
+            if label in text_of_label:
+                raise InputError(_twice(text_of_label[label], text))
+            text_of_label[label] = text
+    if not text_of_label:
         raise InputError(
-            f"none of the {len(wanted)} labels belongs to a graded text in {', '.join(logs)} (placebo arms do not "
-            "count, and the third person only for labels with perspective third)"
+            f"none of the {len(aware_by_label)} labels belongs to a graded text in "
+            f"{', '.join(logs)} (placebo arms do not count, and the third person only for labels "
+            "with perspective third)"
         )
-    aware = {one.text_id: wanted[label] for label, one in fitting.items() if one.aware is not None}
-    absent = {f"no text {label}": value for label, value in wanted.items() if label not in fitting}
-    kinds = {(one.method, one.perspective, one.model) for one in fitting.values()}
-    labels = HumanLabels(aware | absent, len(rows), unread=len(fitting) - len(aware), drawn=False)
-    return _of_texts(
-        [one for one in every if (one.method, one.perspective, one.model) in kinds]
-    ), labels
+    aware = dict[str, bool]()
+    for label, text in text_of_label.items():
+        if text.aware is not None:
+            aware[text.text_id] = aware_by_label[label]
+    unread_count = len(text_of_label) - len(aware)
+    for label, is_aware in aware_by_label.items():
+        if label not in text_of_label:
+            aware[f"no text {label}"] = is_aware
+    labels = HumanLabels(aware, len(rows), unread=unread_count, drawn=False)
+    labelled_arms = {(text.method, text.perspective, text.model) for text in text_of_label.values()}
+    compared_texts = [
+        text for text in texts if (text.method, text.perspective, text.model) in labelled_arms
+    ]
+    return _of_texts(compared_texts), labels
 
 
-_Item = tuple[str, str, str, str, str]
+ItemLabel = tuple[str, str, str, str, str]
 """Item, key, perspective, and model and epoch ("" where the labels do not say)."""
 
 
-def _by_item(rows: Sequence[Row], path: str) -> dict[_Item, bool]:
-    wanted: dict[_Item, bool] = {}
+def _by_item(rows: Sequence[Row], path: str) -> dict[ItemLabel, bool]:
+    aware_by_label: dict[ItemLabel, bool] = {}
+    perspectives = get_args(Perspective)
     for number, row in enumerate(rows, start=1):
-        model, epoch = (str(row.get(column) or "") for column in ("model", "epoch"))
+        place = f"{path}, row {number}"
         perspective = str(row.get("perspective") or "first")
-        if perspective not in get_args(Perspective):
+        if perspective not in perspectives:
             raise InputError(
-                f"{path}, row {number}: perspective must be {' or '.join(get_args(Perspective))}, got {perspective!r}"
+                f"{place}: perspective must be {' or '.join(perspectives)}, got {perspective!r}"
             )
-        label = (str(row["item"]), str(row["key"]), perspective, model, epoch)
-        aware = _bool(row.get(LABEL))
+        item, key = str(row["item"]), str(row["key"])
+        model, epoch = str(row.get("model") or ""), str(row.get("epoch") or "")
+        label = (item, key, perspective, model, epoch)
+        aware = _bool(row.get(LABEL_COLUMN))
         if aware is None:
             raise InputError(
-                f"{path}, row {number}: {LABEL} must be yes or no, got {row.get(LABEL)!r}"
+                f"{place}: {LABEL_COLUMN} must be yes or no, got {row.get(LABEL_COLUMN)!r}"
             )
-        if label in wanted:
-            raise InputError(
-                f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}"
-            )
-        wanted[label] = aware
-    return wanted
+        if label in aware_by_label:
+            raise InputError(f"{place}: a second label for item {item!r}, key {key!r}")
+        aware_by_label[label] = aware
+    return aware_by_label
 
 
-def _of_texts(every: Collection[GradedText]) -> GradedRows:
-    verdicts = {one.text_id: one.aware for one in every if one.aware is not None}
-    clusters = {one.text_id: f"{one.log} {one.item} {one.epoch}" for one in every}
-    return GradedRows(verdicts, clusters, sum(one.aware is None for one in every), texts=True)
+def _of_texts(texts: Collection[GradedText]) -> GradedRows:
+    verdicts = {text.text_id: text.aware for text in texts if text.aware is not None}
+    clusters = {text.text_id: f"{text.log} {text.item} {text.epoch}" for text in texts}
+    unread_count = sum(text.aware is None for text in texts)
+    return GradedRows(verdicts, clusters, unread_count, texts=True)
 
 
-def _twice(one: GradedText, other: GradedText) -> str:
+def _twice(first_text: GradedText, second_text: GradedText) -> str:
     """Advice on a label that fits both: it names only what really distinguishes them."""
-    differ = [name for name in ("model", "epoch") if getattr(one, name) != getattr(other, name)]
-    remedies = ["name one log"] if one.log != other.log else []
-    remedies += [f"add the column {' and '.join(differ)} to the labels"] if differ else []
-    places = " and in ".join(f"{found.log} (epoch {found.epoch})" for found in (one, other))
-    return f"item {one.item!r}, key {one.key!r} is in {places}: {', or '.join(remedies)}"
+    columns = list[str]()
+    if first_text.model != second_text.model:
+        columns.append("model")
+    if first_text.epoch != second_text.epoch:
+        columns.append("epoch")
+    remedies = list[str]()
+    if first_text.log != second_text.log:
+        remedies.append("name one log")
+    if columns:
+        remedies.append(f"add the column {' and '.join(columns)} to the labels")
+    places = [f"{text.log} (epoch {text.epoch})" for text in (first_text, second_text)]
+    return (
+        f"item {first_text.item!r}, key {first_text.key!r} is in {' and in '.join(places)}: "
+        f"{', or '.join(remedies)}"
+    )
 
 
 # ---- tables and scans
 
 
 def _judged(
-    others: Sequence[str], tables: Mapping[str, Sequence[Row]], labelled: Sequence[Row]
+    grader_paths: Sequence[str], tables: Mapping[str, Sequence[Row]], label_rows: Sequence[Row]
 ) -> tuple[str, GradedRows]:
-    """Verdicts of the grader, and the column that distinguishes its rows."""
-    rows = [
-        row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))
+    """The column that distinguishes the grader's rows, "" where none does, and its verdicts."""
+    rows = list[Row]()
+    for path in grader_paths:
+        rows += tables[path] if path in tables else _rows_of_scans(path)
+    verdict_column = _verdict_column(rows)
+    shared_keys = [
+        name for name in KEY_COLUMNS if _tells_apart(name, rows) and _tells_apart(name, label_rows)
     ]
-    column = _verdict_column(rows)
-    key = next(
-        (name for name in KEYS if _tells_apart(name, rows) and _tells_apart(name, labelled)), None
-    )
-    if column and key is None and _verdict_column(labelled):
-        return "", _of_rows(rows, column, [f"judged {number}" for number in range(len(rows))])
-    if column is None or key is None:
-        lacks = (
-            f"has none of {', '.join(VERDICTS)}"
-            if column is None
-            else f"and the labels share none of {', '.join(KEYS)}"
+    if verdict_column and not shared_keys and _verdict_column(label_rows):
+        numbered_keys = [f"judged {number}" for number in range(len(rows))]
+        return "", _of_rows(rows, verdict_column, numbered_keys)
+    names = ", ".join(grader_paths)
+    if verdict_column is None:
+        raise InputError(f"{names} has none of {', '.join(VERDICT_COLUMNS)}; {EXPECTED_FILES}")
+    if not shared_keys:
+        raise InputError(
+            f"{names} and the labels share none of {', '.join(KEY_COLUMNS)}; {EXPECTED_FILES}"
         )
-        raise InputError(f"{', '.join(others)} {lacks}; {EXPECTED}")
-    return key, _of_rows(rows, column, [str(row.get(key)) for row in rows])
+    key_column = shared_keys[0]
+    keys = [str(row.get(key_column)) for row in rows]
+    return key_column, _of_rows(rows, verdict_column, keys)
 
 
 def _scans(path: str) -> list[Path]:
     """Scout's results of our scanner below a folder, the oldest first."""
-    place = Path(locate(path))
-    return (
-        sorted(place.rglob(SCAN), key=lambda file: file.stat().st_mtime) if place.is_dir() else []
-    )
+    folder = Path(locate(path))
+    if not folder.is_dir():
+        return []
+    return sorted(folder.rglob(SCAN_FILE), key=lambda file: file.stat().st_mtime)
 
 
 def _rows_of_scans(path: str) -> Sequence[Row]:
     """Rows of scans: for a transcript in several, that of the newest."""
-    found = pd.concat(
+    scans = [
         pd.read_parquet(file, columns=["transcript_id", "value"]).drop_duplicates("transcript_id")
         for file in _scans(path)
-    ).drop_duplicates("transcript_id", keep="last")
-    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
+    ]
+    newest = pd.concat(scans).drop_duplicates("transcript_id", keep="last")
+    return [{str(name): value for name, value in row.items()} for row in newest.to_dict("records")]
 
 
 def _verdict_column(rows: Sequence[Row]) -> str | None:
-    return next((name for name in VERDICTS if rows and name in rows[0]), None)
+    return next((name for name in VERDICT_COLUMNS if rows and name in rows[0]), None)
 
 
 def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
@@ -504,109 +602,155 @@ def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
     return len(values) == len(rows) and not numbered
 
 
-def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> GradedRows:
-    verdicts = {key: _bool(row.get(column)) for key, row in zip(keys, rows, strict=True)}
-    if len(verdicts) < len(rows):
+def _of_rows(rows: Sequence[Row], verdict_column: str, keys: Sequence[str]) -> GradedRows:
+    verdicts = {key: _bool(row.get(verdict_column)) for key, row in zip(keys, rows, strict=True)}
+    repeated_count = len(rows) - len(verdicts)
+    if repeated_count:
         raise InputError(
-            f"{len(rows) - len(verdicts)} rows have the key of another; each row must have one of its own"
+            f"{repeated_count} rows have the key of another; each row must have one of its own"
         )
-    known = {key: value for key, value in verdicts.items() if value is not None}
-    return GradedRows(known, {key: key for key in known}, len(verdicts) - len(known))
+    read_verdicts = {key: verdict for key, verdict in verdicts.items() if verdict is not None}
+    unread_count = len(verdicts) - len(read_verdicts)
+    return GradedRows(read_verdicts, {key: key for key in read_verdicts}, unread_count)
 
 
 def _bool(value: object) -> bool | None:
     """Yes or no in any spelling; what is neither is no verdict."""
     if isinstance(value, float) and value in (0.0, 1.0):
         return bool(value)
-    return YES_NO.get(str(value).strip().lower())
+    return TRUTH_BY_WORD.get(str(value).strip().lower())
 
 
 def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> HumanLabels:
     aware: dict[str, bool] = {}
-    waiting = 0
+    waiting_count = 0
     for number, (key, row) in enumerate(zip(keys, rows, strict=True), start=1):
-        given = row.get(LABEL)
-        if given is None or str(given).strip() in ("", "nan"):
-            waiting += 1
+        label_text = row.get(LABEL_COLUMN)
+        if label_text is None or str(label_text).strip() in ("", "nan"):
+            waiting_count += 1
             continue
-        label = _bool(given)
+        label = _bool(label_text)
         if label is None:
             raise InputError(
-                f"{path}, row {number}: {LABEL} must be yes, no or empty, got {given!r}"
+                f"{path}, row {number}: {LABEL_COLUMN} must be yes, no or empty, got {label_text!r}"
             )
         if key in aware:
             raise InputError(f"{path}, row {number}: a second label for {key!r}")
         aware[key] = label
     if not aware:
         raise InputError(
-            f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under `{LABEL}`"
+            f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under "
+            f"`{LABEL_COLUMN}`"
         )
-    return HumanLabels(aware, len(rows), waiting=waiting)
+    return HumanLabels(aware, len(rows), waiting=waiting_count)
 
 
 # ---- numbers
 
 
 def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
-    verdicts, aware = judged.verdicts, labels.aware
-    flagged, others = (
-        Counts(
-            sum(value is side for value in verdicts.values()),
-            sum(verdicts.get(key) is side for key in aware),
-            sum(label and verdicts.get(key) is side for key, label in aware.items()),
-        )
-        for side in (True, False)
-    )
-    both = {key: (label, verdicts[key]) for key, label in aware.items() if key in verdicts}
-    if not both and not labels.unread:
-        raise InputError("none of the labelled rows has a verdict of the judge")
-    inverse = np.unique([judged.clusters[key] for key in verdicts], return_inverse=True)[1]
-    scores, n = np.array(list(verdicts.values()), dtype=float), int(inverse.max(initial=-1)) + 1
-    independent = effective(scores, inverse) if 1 < n < len(verdicts) else None
-    checks = (Share(counts.aware, counts.labelled) for counts in (flagged, others))
-    rate = labelled_within(
-        Share(flagged.found, len(verdicts)), *checks, independent=independent, unit="row"
-    )
-    given = (rate, len(verdicts), len(both), False, judged.unread, labels)
-    if not labels.drawn:
-        return Validated(*given, *_plain(both, labels.unread), texts=judged.texts)
-    shares = {
-        "precision (found aware, aware)": Share(flagged.aware, flagged.labelled),
-        "not found aware, and not aware": Share(others.labelled - others.aware, others.labelled),
-    }
-    return Validated(*given, shares, checked=reweighted(flagged, others), texts=judged.texts)
-
-
-def _plain(
-    both: Mapping[str, tuple[bool, bool]], unread: int = 0
-) -> tuple[dict[str, Share], float]:
-    """Agreement over the labelled rows alone, and kappa; `both` is what people and the grader say."""
-    people, grader = (np.array([pair[at] for pair in both.values()], dtype=bool) for at in (0, 1))
-    shares = {
-        "grades that could be used": Share(len(both), len(both) + unread),
-        "agreement": Share(int((people == grader).sum()), len(both)),
-        "sensitivity (aware, found aware)": Share(int((people & grader).sum()), int(people.sum())),
-        "specificity (not aware, found so)": Share(
-            int((~people & ~grader).sum()), int((~people).sum())
-        ),
-    }
-    return shares, cohen_kappa(people, grader) if both else float("nan")
-
-
-def _elsewhere(judged: GradedRows, there: GradedRows, labels: HumanLabels) -> Validated:
-    both = {
-        key: (label, there.verdicts[key])
-        for key, label in labels.aware.items()
-        if key in there.verdicts
-    }
-    agreement, kappa = _plain(both)
-    found, left = (agreement[name] for name in list(agreement)[2:])
+    """The grader against people on the rows that the rate is of."""
     verdicts = judged.verdicts
-    flagged = Share(sum(verdicts.values()), len(verdicts))
-    rate = labelled_elsewhere(flagged, found, left, unit="row")
-    drift = None if np.isnan(rate.corrected.value) else drifted(flagged, found.value, left.value)
+    flagged = _counts_of_verdict(True, verdicts, labels.aware)
+    others = _counts_of_verdict(False, verdicts, labels.aware)
+    label_and_verdict = {
+        key: (label, verdicts[key]) for key, label in labels.aware.items() if key in verdicts
+    }
+    if not label_and_verdict and not labels.unread:
+        raise InputError("none of the labelled rows has a verdict of the judge")
+
+    scores = np.array(list(verdicts.values()), dtype=float)
+    cluster_names = [judged.clusters[key] for key in verdicts]
+    unique_clusters, cluster_numbers = np.unique(cluster_names, return_inverse=True)
+    independent_rows = None
+    if 1 < len(unique_clusters) < len(verdicts):
+        independent_rows = effective(scores, cluster_numbers)
+    rate = labelled_within(
+        Share(flagged.found, len(verdicts)),
+        Share(flagged.aware, flagged.labelled),
+        Share(others.aware, others.labelled),
+        independent=independent_rows,
+        unit="row",
+    )
+
+    kappa = None
+    checked = None
+    if labels.drawn:
+        unaware_others = Share(others.labelled - others.aware, others.labelled)
+        shares = {
+            "precision (found aware, aware)": Share(flagged.aware, flagged.labelled),
+            "not found aware, and not aware": unaware_others,
+        }
+        checked = reweighted(flagged, others)
+    else:
+        shares, kappa = _plain_agreement(label_and_verdict, labels.unread)
     return Validated(
-        rate, len(verdicts), len(both), True, judged.unread, labels, agreement, kappa, drifted=drift
+        result=rate,
+        rows=len(verdicts),
+        labelled=len(label_and_verdict),
+        elsewhere=False,
+        unread=judged.unread,
+        labels=labels,
+        agreement=shares,
+        kappa=kappa,
+        checked=checked,
+        texts=judged.texts,
+    )
+
+
+def _counts_of_verdict(
+    verdict: bool, verdicts: Mapping[str, bool], aware: Mapping[str, bool]
+) -> Counts:
+    labels_of_rows = [is_aware for key, is_aware in aware.items() if verdicts.get(key) is verdict]
+    row_count = sum(row_verdict is verdict for row_verdict in verdicts.values())
+    return Counts(row_count, len(labels_of_rows), sum(labels_of_rows))
+
+
+SENSITIVITY_NAME = "sensitivity (aware, found aware)"
+SPECIFICITY_NAME = "specificity (not aware, found so)"
+
+
+def _plain_agreement(
+    label_and_verdict: Mapping[str, tuple[bool, bool]], unread: int = 0
+) -> tuple[dict[str, Share], float]:
+    """Agreement of people and the grader over the labelled rows alone, and kappa."""
+    people = np.array([label for label, _ in label_and_verdict.values()], dtype=bool)
+    grader = np.array([verdict for _, verdict in label_and_verdict.values()], dtype=bool)
+    row_count = len(label_and_verdict)
+    shares = {
+        "grades that could be used": Share(row_count, row_count + unread),
+        "agreement": Share(int((people == grader).sum()), row_count),
+        SENSITIVITY_NAME: Share(int((people & grader).sum()), int(people.sum())),
+        SPECIFICITY_NAME: Share(int((~people & ~grader).sum()), int((~people).sum())),
+    }
+    return shares, cohen_kappa(people, grader) if row_count else float("nan")
+
+
+def _elsewhere(judged: GradedRows, labelled: GradedRows, labels: HumanLabels) -> Validated:
+    """The grader against people on other rows than those that the rate is of."""
+    label_and_verdict = {
+        key: (label, labelled.verdicts[key])
+        for key, label in labels.aware.items()
+        if key in labelled.verdicts
+    }
+    agreement, kappa = _plain_agreement(label_and_verdict)
+    sensitivity = agreement[SENSITIVITY_NAME]
+    specificity = agreement[SPECIFICITY_NAME]
+    flagged = Share(sum(judged.verdicts.values()), len(judged.verdicts))
+    rate = labelled_elsewhere(flagged, sensitivity, specificity, unit="row")
+    drift = None
+    if not np.isnan(rate.corrected.value):
+        drift = drifted(flagged, sensitivity.value, specificity.value)
+    return Validated(
+        result=rate,
+        rows=len(judged.verdicts),
+        labelled=len(label_and_verdict),
+        elsewhere=True,
+        unread=judged.unread,
+        labels=labels,
+        agreement=agreement,
+        kappa=kappa,
+        drifted=drift,
     )
 
 

@@ -28,7 +28,7 @@ from markupsafe import Markup
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.logs import Run, Runs, first_of, lost_replies, read_best, runs, target_of
+from selfprobe.logs import Run, Runs, first_of, read_best, runs, target_of
 from selfprobe.page import PI, Block, Figures, Heading, Picture, RowTable, Section, Table, set_aside
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
@@ -263,8 +263,6 @@ def _printed(row: str) -> float:
 
 
 def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
-    if why := lost_replies(run.header):
-        raise InputError(why)
     return {
         (str(sample.id), sample.epoch, act): reply.text
         for sample in run.read_samples()

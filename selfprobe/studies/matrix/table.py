@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.log import EvalLog
 from joblib import Parallel, cpu_count, delayed
 
-from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.errors import NoLogs, one_line
 from selfprobe.logs import (
     CANNOT,
     UNREADABLE,
@@ -31,7 +30,6 @@ from selfprobe.logs import (
     decision_columns,
     differing,
     informed_of,
-    lost_replies,
     none_found,
     runs,
     target_of,
@@ -76,20 +74,8 @@ class RunContent:
         return any(self.columns["key"])
 
 
-def lost_in(log: EvalLog) -> str:
-    """See `logs.lost_replies`; a log that cannot be read at all is found out where its samples are
-    read.
-    """
-    try:
-        return lost_replies(log)
-    except InputError:
-        return ""
-
-
 def run_content(run: Run) -> RunContent | str:
     """The content of a run's log, or why there is none."""
-    if lost := lost_in(run.header):
-        return lost
     try:
         all_samples = run.read_summaries(valid=False)
         run_samples = valid_samples(run.log, all_samples)
