@@ -39,7 +39,7 @@ from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import SHORT, as_now, locate
+from selfprobe.errors.arguments import SHORT, comparable_arguments, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import from_here, refusals
 from selfprobe.logs.decision import Decision, last_decisions
@@ -120,8 +120,8 @@ def effort_of(log: EvalLog) -> str | None:
 
 
 def args_of(log: EvalLog) -> dict[str, Any]:
-    """The arguments of a run's task, under the names of today."""
-    return as_now(log.eval.task_args)
+    """The arguments of a run's task, in one form; see `comparable_arguments`."""
+    return comparable_arguments(log.eval.task_args)
 
 
 def about_of(log: EvalLog) -> str:
@@ -676,7 +676,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     (('effort', 'low'),)
     """
     defaults = task_defaults(task)
-    now = as_now(args)
+    now = comparable_arguments(args)
     kept = {
         name: as_typed(value)
         for name, value in now.items()
