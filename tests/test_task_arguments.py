@@ -85,9 +85,7 @@ def test_order_and_form_of_about_make_no_other_run() -> None:
 def test_groups_in_an_address_make_another_run_and_the_folder_does_not() -> None:
     found = arguments_of("kth_word", {"dataset": "/a/my.jsonl?kind=topic&cluster=template"})
     assert found == (("cluster", "template"), ("kind", "topic"))
-    assert found == arguments_of(
-        "kth_word", {"match": "topic", "cluster": "template", "target_log": None}
-    )
+    assert found == arguments_of("kth_word", {"dataset": "b.csv?cluster=template&kind=topic"})
 
 
 def test_a_name_that_is_near_nothing_is_told_the_names_that_there_are() -> None:
