@@ -623,13 +623,13 @@ def _find(source: str) -> str:
     place = _existing_place(source)
     if place is not None and place.is_dir():
         raise InputError(
-            f"{source} is a folder; expected a .jsonl or .csv file, "
-            f"or a folder of logs as logs:{source}"
+            f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as "
+            f"logs:{source}"
         )
     if ending in REMEDY_BY_ENDING and (ending or place is not None):
         raise InputError(
-            f"{source}: expected a .jsonl or .csv file in UTF-8, "
-            f"got {ending or 'a file without an ending'}; {REMEDY_BY_ENDING[ending]}"
+            f"{source}: expected a .jsonl or .csv file in UTF-8, got "
+            f"{ending or 'a file without an ending'}; {REMEDY_BY_ENDING[ending]}"
         )
     raise InputError(
         f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, "
@@ -673,8 +673,8 @@ def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
     )
     if unknown_columns := set(wanted_values) - set(table.column_names):
         raise InputError(
-            f"{source}: no column {', '.join(sorted(unknown_columns))}; "
-            f"there are {', '.join(table.column_names)}"
+            f"{source}: no column {', '.join(sorted(unknown_columns))}; there are "
+            f"{', '.join(table.column_names)}"
         )
     for number, row in enumerate(table, start=1):
         if all(str(row[column]) == value for column, value in wanted_values.items()):

@@ -447,8 +447,8 @@ def _scores(
         if share is None:
             value = score.value[key] if key and isinstance(score.value, Mapping) else score.value
             raise InputError(
-                f"{log}: scorer {score_name} gives {str(value)[:40]}; "
-                f"expected what Inspect turns into 0 to 1{others}"
+                f"{log}: scorer {score_name} gives {str(value)[:40]}; expected what Inspect turns "
+                f"into 0 to 1{others}"
             )
         scores[str(sample.id), sample.epoch] = share
     notes = [f"scored by {score_name}{others}"] if other_names else []
@@ -490,8 +490,8 @@ def _chosen_score(
         if len(keys) > 1:
             names = _first_names([f"{scorer}.{key}" for key in keys])
             raise InputError(
-                f"{log}: scorer {scorer} has {len(keys)} values; "
-                f"choose one: --score (-T score=…) with {names}"
+                f"{log}: scorer {scorer} has {len(keys)} values; choose one: --score (-T score=…) "
+                f"with {names}"
             )
         return scorer, keys[0]
 

@@ -220,7 +220,8 @@ def _check_labels(rows: Sequence[Row], origin: str) -> None:
     if {"0", "1"} <= labels and "2" not in labels:
         raise ValueError(
             f"{origin}: the labels are 0 and 1, which leaves open whether 0 is text_1, text_2 or a "
-            "tie: write 1 where text_1 is the better one, 2 where text_2 is, and 'tie' where none is"
+            "tie: write 1 where text_1 is the better one, 2 where text_2 is, and 'tie' where none "
+            "is"
         )
 
 

@@ -902,6 +902,6 @@ def _append(url: str, part_file: Path, progress: Progress) -> None:
 def _refuse_more(size: int) -> None:
     if size > LARGEST_FILE_BYTES:
         raise SourceError(
-            f"the server sends {size / 1e6:,.0f} MB or more; "
-            f"expected at most {LARGEST_FILE_BYTES / 1e6:,.0f} MB"
+            f"the server sends {size / 1e6:,.0f} MB or more; expected at most "
+            f"{LARGEST_FILE_BYTES / 1e6:,.0f} MB"
         )

@@ -133,7 +133,7 @@ def sides(
 
 
 class _Side:
-    """The rows of a table that are of one side; those of a large one are read when they are used."""
+    """The rows of one side of a table; those of a large one are read when they are used."""
 
     def __init__(self, table: Table, belongs: Callable[[Row], bool]) -> None:
         self._table = table
