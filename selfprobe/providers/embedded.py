@@ -93,7 +93,8 @@ class Served:
             self.server: Any = xllamacpp.Server(params)
         except RuntimeError as error:
             raise PrerequisiteError(
-                f"llama.cpp could not load {settings.path}: {error} SELFPROBE_DEBUG=1 shows its log."
+                f"llama.cpp could not load {settings.path}: {error} SELFPROBE_DEBUG=1 shows its "
+                f"log."
             ) from error
         self.url = f"{self.server.listening_address}/v1"
 
@@ -132,7 +133,10 @@ def weights_path(model_name: str) -> Path:
     if model_name == SMOLLM2:
         return _smollm2_path()
     path = Path(model_name).expanduser()
-    choices = f"Expected embedded/{SMOLLM2}, or embedded/ and the absolute path of a GGUF file (embedded//dir/x.gguf)"
+    choices = (
+        f"Expected embedded/{SMOLLM2}, or embedded/ and the absolute path of a GGUF file "
+        f"(embedded//dir/x.gguf)"
+    )
     if not path.is_absolute():
         raise PrerequisiteError(f"{choices}; got embedded/{model_name}.")
     if not path.is_file():

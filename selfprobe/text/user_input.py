@@ -62,7 +62,10 @@ def nowhere(path: str) -> str:
     if any(map(is_there, places)):
         return ""
     if len(path) > LONGEST_PATH:
-        return f"no file or folder {path[:40]!r} …: a path has at most {LONGEST_PATH:,} characters, got {len(path):,}"
+        return (
+            f"no file or folder {path[:40]!r} …: a path has at most {LONGEST_PATH:,} "
+            f"characters, got {len(path):,}"
+        )
     return f"no file or folder {path!r}; looked at {', '.join(map(str, places))}"
 
 
@@ -136,7 +139,8 @@ def loaded_file(path: str, loader: type[Any] = yaml.SafeLoader) -> Any:
         content = file.read(LARGEST_YAML_BYTES + 1)
     if len(content) > LARGEST_YAML_BYTES:
         raise yaml.YAMLError(
-            f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or questions"
+            f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or "
+            f"questions"
         )
     try:
         text = content.decode("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8-sig")
