@@ -157,7 +157,7 @@ _ERROR = re.compile(
 )
 
 
-_PAGE = re.compile(
+_ERROR_PAGE = re.compile(
     r"(<!doctype html[^>]*>)?\s*<html\b(?=.*<(title|h1)>"
     r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out"
     r"|payload too large"
@@ -182,11 +182,16 @@ def is_error_text(text: str) -> bool:
     False
     """
     text = text.strip()
-    if text.startswith('{"error"') and isinstance(found := _parsed(text), dict):
-        return set(found) <= {"error", "code", "status", "message", "type", "request_id"}
+    if text.startswith('{"error"'):
+        content = _parsed(text)
+        if isinstance(content, dict):
+            return content.keys() <= _ERROR_KEYS
     if text.startswith("<"):
-        return _PAGE.match(text[:5000]) is not None
+        return _ERROR_PAGE.match(text[:5000]) is not None
     return "\n" not in text and len(text) <= 300 and _ERROR.match(text) is not None
+
+
+_ERROR_KEYS = {"error", "code", "status", "message", "type", "request_id"}
 
 
 def _parsed(text: str) -> object:
@@ -249,7 +254,7 @@ _WORDS = {
     "Italian": "il gli della che è non per una con come di sono mi questo le del un si ho nel",
     "Dutch": "het een van en is niet ik dat op voor met zijn te kan hoe wat aan deze jij bij",
 }
-_COMMON = {language: frozenset(words.split()) for language, words in _WORDS.items()}
+_COMMON_WORDS = {language: frozenset(words.split()) for language, words in _WORDS.items()}
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -270,11 +275,26 @@ def language_of(text: str) -> str:
     >>> language_of("Wie kann ich das für die Schule nutzen?"), language_of("xyzzy")
     ('German', 'unknown')
     """
-    letters = sum(map(len, _LETTERS.findall(text[:5000])))
+    beginning = text[:5000]
+    words = [word.lower() for word in _LETTERS.findall(beginning)]
+    letter_count = sum(map(len, _LETTERS.findall(beginning)))
     for language, script in _SCRIPTS.items():
-        if letters and len(re.findall(script, text[:5000])) > 0.2 * letters:
+        script_count = len(re.findall(script, beginning))
+        if letter_count and script_count > SCRIPT_SHARE * letter_count:
             return language
-    words = [word.lower() for word in _LETTERS.findall(text[:5000])]
-    hits = {language: sum(word in common for word in words) for language, common in _COMMON.items()}
-    best = max(hits, key=lambda language: hits[language])
-    return best if hits[best] >= 2 and list(hits.values()).count(hits[best]) == 1 else "unknown"
+    hits = {
+        language: sum(word in common_words for word in words)
+        for language, common_words in _COMMON_WORDS.items()
+    }
+    most_hits = max(hits.values())
+    likeliest_languages = [language for language, count in hits.items() if count == most_hits]
+    if most_hits < FEWEST_COMMON_WORDS or len(likeliest_languages) > 1:
+        return "unknown"
+    return likeliest_languages[0]
+
+
+SCRIPT_SHARE = 0.2
+"""Share of a text's letters from which it is in the language of their script."""
+
+FEWEST_COMMON_WORDS = 2
+"""Common words of a language that a text in it has, at least."""
