@@ -140,7 +140,7 @@ def _rows_of_unchanged_task(
 
 
 def _first_rows_of_logs(log_dir: str, role: str | None) -> list[Row]:
-    rows = []
+    rows = list[Row]()
     for log in readable_logs([log_dir]).headers:
         rows += _rows_of_log(log, role, full=False)
     return rows

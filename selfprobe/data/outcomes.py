@@ -218,7 +218,7 @@ class _ItemCollector:
             if not target_item.outcomes:
                 self.reason_by_item[item_id] = "; ".join(dict.fromkeys(target_item.why.values()))
                 continue
-            row = {
+            row: Row = {
                 "id": item_id,
                 "text": shown_text,
                 "task": task,
@@ -488,10 +488,10 @@ def _chosen_score(
         scorer = wanted_score or next(iter(keys_of_scorer))
         keys = keys_of_scorer[scorer]
         if len(keys) > 1:
-            names = _first_names([f"{scorer}.{key}" for key in keys])
+            listed = _first_names([f"{scorer}.{key}" for key in keys])
             raise InputError(
                 f"{log}: scorer {scorer} has {len(keys)} values; choose one: --score (-T score=…) "
-                f"with {names}"
+                f"with {listed}"
             )
         return scorer, keys[0]
 

@@ -332,7 +332,7 @@ def score_prompt(pair: Pair, side: Label) -> str:
 
 
 def priming(pair: Pair) -> str:
-    """The beginning of the assistant's turn, up to the contrast token (§4.1.1); `CONTRAST` follows."""
+    """The beginning of the assistant's turn, up to the token that `CONTRAST` has (§4.1.1)."""
     return PRIMING.get(pair.kind, USUAL_PRIMING).format_map(_prompt_fields(pair))
 
 

@@ -4,7 +4,7 @@ came.
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import (
     Annotated,
@@ -249,6 +249,7 @@ def whole_numbers(name: str, value: object, low: int, high: int) -> list[int]:
     Raises:
         InputError: There is none, or one is something else.
     """
+    parts: Sequence[object]
     if isinstance(value, str):
         parts = value.split(",")
     elif isinstance(value, list):

@@ -42,7 +42,10 @@ from selfprobe.errors.inspect_private import (
 )
 
 SMOLLM2 = "smollm2"
-MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time
+MAX_TOKENS = 2048
+"""Tokens of a reply where nobody sets a limit: a small model that falls into a loop would fill the
+context, which takes minutes.
+"""
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
     @property
     @override
     def schema_exclude_fields(self) -> set[str] | None:
-        """Nothing is left out of a schema: llama.cpp enforces patterns and limits while it decodes."""
+        """Nothing is left out of a schema: llama.cpp enforces patterns and limits as it decodes."""
         return None
 
     @override

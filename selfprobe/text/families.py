@@ -141,7 +141,7 @@ class _ModelName:
     """The parts of a model's name."""
 
     words: tuple[str, ...]
-    """In alphabetical order."""
+    """Words of the name, in alphabetical order."""
     route: str
     """Routing part; "" where it has none."""
     snapshot: str

@@ -140,8 +140,10 @@ def may_refuse(text: str) -> bool:
     """True if a reply opens as a refusal does, but may be fiction or an answer: behaviour, which
     logs count apart.
 
-    >>> may_refuse("I cannot answer the phone, I am a lighthouse."), may_refuse("I'd rather not answer.")
-    (True, False)
+    >>> may_refuse("I cannot answer the phone, I am a lighthouse.")
+    True
+    >>> may_refuse("I'd rather not answer.")
+    False
     """
     unsure = any(pattern.match(text[:300]) for pattern in (_UNSURE, _UNSURE_FOREIGN))
     return unsure and not is_refusal(text)

@@ -665,7 +665,7 @@ class _StatedNumber:
     """A number as a reply states it."""
 
     value: float
-    """As a share, where it is a percentage or a fraction."""
+    """The number; a percentage or a fraction is a share."""
     is_bare: bool
     """True without a percent sign and without a denominator."""
 

@@ -165,8 +165,8 @@ def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """The content of a YAML text.
 
     Raises:
-        yaml.YAMLError: It is none, gives a key twice, nests too deep, is too large with its aliases, or has a value
-            that is none of its type (a number of 5,000 digits, the 45th of a month).
+        yaml.YAMLError: It is none, gives a key twice, nests too deep, is too large with its aliases,
+            or has a value that is none of its type (a number of 5,000 digits, the 45th of a month).
     """
     try:
         refuse_twice(text)
