@@ -19,8 +19,8 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.data.realism import (
-    OPPONENTS,
-    PROMPTS,
+    DEFAULT_OPPONENTS,
+    DEFAULT_PROMPTS,
     pairs_in_file,
     pairs_of,
     record_to_sample,
@@ -65,8 +65,8 @@ def pairwise_realism(
     logs: str | None = None,
     role: str | None = None,
     context: str = "first",
-    prompts: int | None = PROMPTS,
-    opponents: int = OPPONENTS,
+    prompts: int | None = DEFAULT_PROMPTS,
+    opponents: int = DEFAULT_OPPONENTS,
     subject: str | None = None,
     pairs: str | None = None,
     answer_tokens: int | None = None,

@@ -204,10 +204,10 @@ class Selfprobe(click.Group):
         except click.ClickException as error:
             _end(f"Error: {error.format_message()}", error.exit_code)
         except _mendable() as error:
-            from selfprobe.errors import OURS, RunError, one_line
+            from selfprobe.errors import LONGEST_OWN_MESSAGE, RunError, one_line
             from selfprobe.errors.output import with_typed_paths
 
-            message = with_typed_paths(one_line(error, longest=OURS))
+            message = with_typed_paths(one_line(error, longest=LONGEST_OWN_MESSAGE))
             _end(f"Error: {message}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 

@@ -170,12 +170,9 @@ def test_what_a_killed_process_left_in_a_folder_is_removed_by_the_next_one(tmp_p
     )
     killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
     assert killed.returncode == 9 and len(list(tmp_path.glob(".new-*"))) == 1
-    older_version, running, foreign = (
-        ".new-a1b2c3d4",
-        f".new-{os.getppid()}-a1b2c3d4",
-        ".new-my-own",
-    )
-    for name in (older_version, running, foreign):
+    running = f".new-{os.getppid()}-a1b2c3d4"
+    foreign = ".new-my-own"
+    for name in (running, foreign):
         (tmp_path / name).mkdir()
         (tmp_path / name / "index.html").write_text("half a pag")
     (tmp_path / ".new-link").symlink_to(tmp_path / foreign)

@@ -11,7 +11,7 @@ from inspect_ai._util.registry import registry_params
 from inspect_ai.log import read_eval_log
 
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import FULL, as_now, task, unknown
+from selfprobe.errors.arguments import FULL, comparable_arguments, task, unknown
 from selfprobe.errors.inspect_private import load_tasks, registry_info
 from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.logs import arguments_of, identity_of
@@ -61,58 +61,19 @@ def test_all_wrong_names_stand_in_one_line_with_the_nearest_of_each() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("task", "given", "said"),
-    [
-        ("kth_word", {"frame": "both"}, "frame any more: say about=self,other"),
-        ("kth_word", {"frame": "other"}, "frame any more: say about=other"),
-        ("ethical_dilemma", {"observer": "asked"}, "observer any more: say about=named"),
-        ("ethical_dilemma", {"observer": "shown:5"}, "observer any more: say about=shown:5"),
-        ("heads_up", {"match": "topic"}, "match any more: say dataset='DATA?kind=topic'"),
-        (
-            "self_recognition",
-            {"cluster": "template", "dataset": "my.jsonl?kind=topic"},
-            "cluster any more: say dataset='my.jsonl?kind=topic&cluster=template'",
-        ),
-    ],
-)
-def test_an_old_name_is_refused_with_what_to_type(
-    task: str, given: dict[str, Any], said: str
-) -> None:
-    for spec in specs_of(task):
-        with pytest.raises(InputError) as error:
-            load_tasks([spec], given)
-        assert str(error.value) == f"{task} has no argument {said}"
-
-
-def test_an_old_name_that_a_task_never_had_is_as_unknown_as_any() -> None:
-    with pytest.raises(InputError, match=r"^heads_up has no argument frame; there are"):
-        _registry.tasks()["heads_up"](frame="both")
-    with pytest.raises(InputError, match=r"^subset_choice has no argument match; there are"):
-        _registry.tasks()["subset_choice"](match="topic")
-
-
 def test_an_argument_of_a_few_values_takes_no_other() -> None:
     with pytest.raises(InputError, match="resamples must be 0 or 1, got 2"):
         _registry.tasks()["kth_word"]("1", 2)
 
 
-@pytest.mark.parametrize(
-    ("old", "now"),
-    [
-        ({"frame": "self", "observer": "replayed"}, {"about": "self"}),
-        ({"frame": "both", "observer": "replayed"}, {"about": "self,other"}),
-        ({"frame": "other", "observer": "replayed"}, {"about": "other"}),
-        ({"frame": "self", "observer": "asked"}, {"about": "named"}),
-        ({"frame": "both", "observer": "shown:5"}, {"about": "shown:5"}),
-        ({"match": "topic", "cluster": None}, {"kind": "topic"}),
-        ({"dataset": "a.jsonl", "cluster": "t"}, {"dataset": "a.jsonl", "cluster": "t"}),
-    ],
-)
-def test_a_log_of_an_old_version_says_the_same_under_the_names_of_today(old: Any, now: Any) -> None:
-    assert as_now(old | {"target_log": None}) == now | {"target_log": None}
-    if "dataset" not in old:
-        assert as_now(old) == old, "another suite's"
+def test_columns_in_the_address_of_a_data_set_are_arguments_of_what_counts_together() -> None:
+    address = "my.jsonl?kind=topic&cluster=template&split=test"
+    assert comparable_arguments({"dataset": address, "k": 3}) == {
+        "dataset": address,
+        "k": 3,
+        "kind": "topic",
+        "cluster": "template",
+    }
 
 
 def test_order_and_form_of_about_make_no_other_run() -> None:
@@ -124,9 +85,7 @@ def test_order_and_form_of_about_make_no_other_run() -> None:
 def test_groups_in_an_address_make_another_run_and_the_folder_does_not() -> None:
     found = arguments_of("kth_word", {"dataset": "/a/my.jsonl?kind=topic&cluster=template"})
     assert found == (("cluster", "template"), ("kind", "topic"))
-    assert found == arguments_of(
-        "kth_word", {"match": "topic", "cluster": "template", "target_log": None}
-    )
+    assert found == arguments_of("kth_word", {"dataset": "b.csv?cluster=template&kind=topic"})
 
 
 def test_a_name_that_is_near_nothing_is_told_the_names_that_there_are() -> None:

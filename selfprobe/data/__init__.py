@@ -2,14 +2,18 @@
 and hashed.
 
 -T dataset=open_questions                       bundled
--T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
+-T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was
+                                                called from
 -T dataset=s3://bucket/my.jsonl                 any fsspec path
--T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or ?split=…)
--T dataset='my.jsonl?kind=topic&cluster=source' columns that say which items are alike (habits are looked for among
-                                                those of one kind) and which count as one in every interval
--T dataset=task:inspect_evals/gsm8k             what any Inspect task asks its model, also file.py or file.py@task
--T dataset=logs:logs/yesterday                  what the model of any Inspect logs was asked first; `question` is the
-                                                last user message
+-T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or
+                                                ?split=…)
+-T dataset='my.jsonl?kind=topic&cluster=source' columns that say which items are alike (habits are
+                                                looked for among those of one kind) and which count
+                                                as one in every interval
+-T dataset=task:inspect_evals/gsm8k             what any Inspect task asks its model, also file.py
+                                                or file.py@task
+-T dataset=logs:logs/yesterday                  what the model of any Inspect logs was asked first;
+                                                `question` is the last user message
 """
 
 import hashlib
@@ -38,13 +42,26 @@ from selfprobe.text.user_input import is_there, places_of
 
 Row = dict[str, Any]
 
-HERE = Path(__file__).parent.parent
-BUNDLED = next(
-    (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()),
-    HERE / "datasets",
-)
+PACKAGE_FOLDER = Path(__file__).parent.parent
+
+_WHEEL_DATASETS = PACKAGE_FOLDER / "datasets"
+BUNDLED = _WHEEL_DATASETS if _WHEEL_DATASETS.is_dir() else PACKAGE_FOLDER.parent / "datasets"
 """Folder of the bundled data sets: inside the package where a wheel is installed, next to the
 package in a checkout.
+"""
+_SHEET_REMEDY = "save the sheet as CSV UTF-8"
+_TEXT_REMEDY = f"write a JSON object a line, a line a row, {ROW_EXAMPLE}"
+REMEDY_BY_ENDING = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET_REMEDY),
+    **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
+    **dict.fromkeys((".txt", ".md", ".yaml", ".yml", ""), _TEXT_REMEDY),
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), "decompress it first"),
+}
+"""Files that people have in place of a data set, and what to make of them."""
+_CONTROL_CHARACTER = re.compile("[\x01-\x1f\x7f-\x9f]")
+_NESTED_COLUMNS = ("paraphrases", "messages", "one", "two")
+"""Required columns that hold lists or objects, which are checked where they are read; any other
+holds a text.
 """
 
 PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
@@ -54,29 +71,13 @@ ALIASES = {"question": ("instruction", "prompt")}
 """Columns that stand for one of ours in public sources (Dolly's `instruction`)."""
 
 
-_SHEET = "save the sheet as CSV UTF-8"
-OTHER_KINDS = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET),
-    **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
-    **dict.fromkeys(
-        (".txt", ".md", ".yaml", ".yml", ""),
-        f"write a JSON object a line, a line a row, {ROW_EXAMPLE}",
-    ),
-    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), "decompress it first"),
-}
-"""Files that people have in place of a data set, and what to make of them."""
-
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 """A data set's name on the Hugging Face hub."""
 
 LONGEST_ID = 1000
 """Characters of a row's id, at most; a zip file takes 65,535 bytes of a name."""
 _UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
-_CONTROL = re.compile("[\x01-\x1f\x7f-\x9f]")
-_NESTED = ("paraphrases", "messages", "one", "two")
-"""Required columns that hold lists or objects, which are checked where they are read; any other
-holds a text.
-"""
+
 
 CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """The column `canary` of our own sets. It marks the file for who filters training data, and is no
@@ -113,11 +114,9 @@ class Table:
         order = [number for unit in self._units for number in unit]
         if order == list(range(len(order))):
             return self.rows
-        return (
-            [self.rows[number] for number in order]
-            if isinstance(self.rows, list)
-            else Reordered(self.rows, order)
-        )
+        if isinstance(self.rows, list):
+            return [self.rows[number] for number in order]
+        return Reordered(self.rows, order)
 
     def first(self, limit: int | None) -> list[Row]:
         """The rows that a limit takes: no more than it, and no pair without its other half; but the
@@ -126,24 +125,25 @@ class Table:
         Args:
             limit: Number of rows; None takes all.
         """
-        return [self.rows[number] for number in self._taken(limit)]
+        return [self.rows[number] for number in self._limited_numbers(limit)]
 
-    def _taken(self, limit: int | None) -> list[int]:
-        taken = list[int]()
+    def _limited_numbers(self, limit: int | None) -> list[int]:
+        numbers = list[int]()
         for unit in self._units:
-            if limit is not None and taken and len(taken) + len(unit) > limit:
+            if limit is not None and numbers and len(numbers) + len(unit) > limit:
                 break
-            taken += unit
-        return taken
+            numbers += unit
+        return numbers
 
     def limited(self, limit: int | None) -> str:
         """Line of the plan that says which rows a limit takes; "" where it takes all."""
-        taken = len(self._taken(limit))
-        if taken == len(self.rows):
+        count = len(self._limited_numbers(limit))
+        if count == len(self.rows):
             return ""
-        whole = "whole pairs, " if any(len(unit) > 1 for unit in self._units) else ""
-        which = "the first" if self.ordered is self.rows else "labels and sources in turn"
-        return f"--limit {limit} takes {taken} of {len(self.rows)}, always the same: {whole}{which}"
+        has_pairs = any(len(unit) > 1 for unit in self._units)
+        pairs = "whole pairs, " if has_pairs else ""
+        order = "the first" if self.ordered is self.rows else "labels and sources in turn"
+        return f"--limit {limit} takes {count} of {len(self.rows)}, always the same: {pairs}{order}"
 
     def version(self, task: int) -> str:
         """A task's version with the data set's hash in it, because `eval_set` sees a change only
@@ -156,24 +156,26 @@ class Table:
         """Metadata of every log about its data and its suite (a run by path has no package version
         otherwise).
         """
-        known = {
+        entries = {
             "dataset": self.name,
             "dataset_sha256": self.sha256,
             "selfprobe": version("selfprobe"),
         }
-        known |= {"unread": self.unread} if self.unread else {}
-        return known | ({"set_aside": self.aside_line()} if self.aside else {})
+        if self.unread:
+            entries["unread"] = self.unread
+        if self.aside:
+            entries["set_aside"] = self.aside_line()
+        return entries
 
     def aside_line(self) -> str:
         """Line with the number of rows that are set aside, and why the first one is; "" where none
         is.
         """
-        first = next(iter(self.aside.values()), "")
-        return (
-            f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}"
-            if first
-            else ""
-        )
+        first_reason = next(iter(self.aside.values()), "")
+        if not first_reason:
+            return ""
+        total = len(self.aside) + len(self.rows)
+        return f"{len(self.aside)} of {total} rows set aside; {first_reason}"
 
 
 _SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
@@ -187,13 +189,13 @@ class TableBuilder:
         self._digest = hashlib.sha256()
         self.count = 0
 
-    def add(self, row: Row, kept: Row | None = None) -> None:
+    def add(self, row: Row, table_row: Row | None = None) -> None:
         """Add a row.
 
         Args:
             row: The row, with its `id`.
-            kept: The row as the table has it, where that differs in what is no part of the hash:
-                rows that ask the same have one hash, whatever they count with.
+            table_row: The row as the table has it, where that differs in what is no part of the
+                hash: rows that ask the same have one hash, whatever they count with.
 
         Raises:
             InputError: The temporary file of a large table cannot be written.
@@ -202,7 +204,7 @@ class TableBuilder:
         separated = f", {content}" if self.count else f"[{content}"
         self._digest.update(separated.encode(errors="surrogatepass"))
         self.count += 1
-        self._store.append(row if kept is None else kept)
+        self._store.append(row if table_row is None else table_row)
 
     def table(self, name: str, aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
         """The table; nothing is added after that. Its name is in the user's words."""
@@ -222,21 +224,25 @@ def turn_units(rows: Iterable[Row]) -> list[list[int]]:
     >>> turn_units(rows)
     [[0], [2], [1], [3]]
     """
-    units, unit_of_pair = list[list[int]](), dict[object, list[int]]()
-    values_of, known = list[tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
+    units: list[list[int]] = []
+    unit_of_pair: dict[object, list[int]] = {}
+    turn_values: list[tuple[str, ...]] = []
+    shared_values: dict[tuple[str, ...], tuple[str, ...]] = {}
     for number, row in enumerate(rows):
         values = tuple(str(row.get(column)) for column in TURN_COLUMNS)
-        values_of.append(known.setdefault(values, values))
+        turn_values.append(shared_values.setdefault(values, values))
         if not row.get("pair"):
             units.append([number])
             continue
         # The same name may be a pair of the set and one of its reference; transcripts are paired
         # across both.
-        pair = row["pair"], None if "kind" in row else row.get("set")
+        set_name = None if "kind" in row else row.get("set")
+        pair = (row["pair"], set_name)
         if pair not in unit_of_pair:
-            units.append(unit_of_pair.setdefault(pair, []))
+            unit_of_pair[pair] = []
+            units.append(unit_of_pair[pair])
         unit_of_pair[pair].append(number)
-    return _alternating(units, values_of, 0)
+    return _alternating(units, turn_values, 0)
 
 
 TURN_COLUMNS = ("set", "label", "source")
@@ -244,19 +250,20 @@ TURN_COLUMNS = ("set", "label", "source")
 
 
 def _alternating(
-    units: list[list[int]], values_of: Sequence[tuple[str, ...]], column: int
+    units: list[list[int]], turn_values: Sequence[tuple[str, ...]], column: int
 ) -> list[list[int]]:
+    """The units with the values of a column, and of those after it, in turn."""
     if column == len(TURN_COLUMNS):
         return units
     groups: dict[object, list[list[int]]] = {}
     for unit in units:
-        values = tuple(sorted(values_of[number][column] for number in unit))
-        groups.setdefault(values, []).append(unit)
-    parts = [_alternating(group, values_of, column + 1) for group in groups.values()]
-    return [unit for turn in zip_longest(*parts) for unit in turn if unit is not None]
+        unit_values = sorted(turn_values[number][column] for number in unit)
+        groups.setdefault(tuple(unit_values), []).append(unit)
+    queues = [_alternating(group, turn_values, column + 1) for group in groups.values()]
+    return [unit for turn in zip_longest(*queues) for unit in turn if unit is not None]
 
 
-def load(source: str, required: str | Sequence[str], further: Sequence[str] = ()) -> Table:
+def load(source: str, required: str | Sequence[str], optional: Sequence[str] = ()) -> Table:
     """The rows of `source`, each with an `id` and the required columns filled.
 
     A file is read row by row. Rows of a large one lie in a temporary file, and another call with
@@ -267,7 +274,7 @@ def load(source: str, required: str | Sequence[str], further: Sequence[str] = ()
             groups of items; see the module's docstring. None and what is no text is refused.
         required: Column, or columns, that must hold a non-empty value. A row without `id` gets its
             line number as one.
-        further: Columns that are used where they are there; any other is named as not used.
+        optional: Columns that are used where they are there; any other is named as not used.
 
     Raises:
         InputError: There is no such data set (with every place looked in), or it cannot be read; a
@@ -276,11 +283,12 @@ def load(source: str, required: str | Sequence[str], further: Sequence[str] = ()
     """
     if not isinstance(source, str) or not source.strip():
         raise InputError(
-            f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
+            f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; "
+            f"there are {', '.join(bundled())}"
         )
     columns = (required,) if isinstance(required, str) else tuple(required)
-    key = ("load", source, columns, tuple(further))
-    table = kept_tables.get_or_read(key, [source], lambda: _read(source, columns, further))
+    key = ("load", source, columns, tuple(optional))
+    table = kept_tables.get_or_read(key, [source], lambda: _read(source, columns, optional))
     if table.unread:
         warn_once(table.unread)
     return table
@@ -307,14 +315,16 @@ class KeptTables:
             read: Reads it.
         """
         stamps = [file_stamp(source) for source in sources]
-        if key in self._tables and self._tables[key][0] == stamps:
-            return self._tables[key][1]
+        if key in self._tables:
+            kept_stamps, kept_table = self._tables[key]
+            if kept_stamps == stamps:
+                return kept_table
         table = read()
         if isinstance(table.rows, StoredRows) and None not in stamps:
             self._tables.pop(key, None)
-            self._tables[key] = stamps, table
-            for old in list(self._tables)[:-TABLES_KEPT]:
-                del self._tables[old]
+            self._tables[key] = (stamps, table)
+            for old_key in list(self._tables)[:-TABLES_KEPT]:
+                del self._tables[old_key]
         return table
 
     def clear(self) -> None:
@@ -329,41 +339,44 @@ def file_stamp(source: str) -> object:
     """What changes where a local file is written anew; None for an address of which that is not
     known.
     """
-    address = split_groups(source)[0] if not source.startswith(SCHEMES) else source
+    address = source if source.startswith(SCHEMES) else split_groups(source)[0]
     if address.startswith("hf:"):
         return address  # which is pinned
     if "://" in address or address.startswith(SCHEMES):
         return None
-    known = next((place.stat() for place in places_of(address) if is_there(place)), None)
-    return (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size) if known else None
+    file = _existing_place(address)
+    if file is None:
+        return None
+    status = file.stat()
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
-def _read(source: str, required: tuple[str, ...], further: Sequence[str]) -> Table:
+def _existing_place(path: str) -> Path | None:
+    return next(filter(is_there, places_of(path)), None)
+
+
+def _read(source: str, required: tuple[str, ...], optional: Sequence[str]) -> Table:
     """The table of `load`."""
     address, column_of_group = split_groups(source)
-    stand_ins, seen_columns = dict[str, str](), dict[str, None]()
-    grouping, builder = Grouping(source, column_of_group), TableBuilder()
+    stand_ins: dict[str, str] = {}
+    seen_columns: dict[str, None] = {}
+    grouping = Grouping(source, column_of_group)
+    builder = TableBuilder()
     for row in each_row(source, address, required, stand_ins):
         refuse_unnameable(row["id"], source)
         # A column that happens to be called `cluster` makes no cluster: the address names what
         # does.
-        asked = {column: value for column, value in row.items() if column != "cluster"}
-        builder.add(row, asked | grouping.groups_of(row))
+        asked_row = {column: value for column, value in row.items() if column != "cluster"}
+        builder.add(row, asked_row | grouping.groups_of(row))
         if not row.keys() <= seen_columns.keys():
             seen_columns |= dict.fromkeys(row)
     grouping.refuse_lacking(builder.count)
+
     notes = [f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items()]
-    used = {
-        "id",
-        "kind",
-        "category",
-        *required,
-        *further,
-        *stand_ins.values(),
-        *column_of_group.values(),
-    }
     if required and is_user_data(address):
-        notes += [f"{source}: {line}" for line in unused_columns(seen_columns, used)]
+        used_columns = {"id", "kind", "category", *required, *optional}
+        used_columns.update(stand_ins.values(), column_of_group.values())
+        notes += [f"{source}: {line}" for line in unused_columns(seen_columns, used_columns)]
     return builder.table(source, unread="; ".join(notes))
 
 
@@ -384,19 +397,21 @@ def each_row(
     Raises:
         InputError: See `load`.
     """
-    line_of_id = dict[str, int]()
-    for line, unchecked in _numbered_rows(address):
-        row = _checked(unchecked, line, source=source, required=required, stand_ins=stand_ins)
-        key = row["id"]
-        if key in line_of_id:
+    line_of_id: dict[str, int] = {}
+    for line, raw_row in _numbered_rows(address):
+        row = _checked_row(raw_row, f"{source}, line {line}", required, stand_ins)
+        row["id"] = row["id"] or f"line-{line}"
+        row_id = row["id"]
+        if row_id in line_of_id:
             raise InputError(
-                f"{source}, line {line}: id {key[:80]!r} is already on line {line_of_id[key]}; ids must be unique"
+                f"{source}, line {line}: id {row_id[:80]!r} is already on line "
+                f"{line_of_id[row_id]}; ids must be unique"
             )
-        line_of_id[key] = line
+        line_of_id[row_id] = line
         yield row
     if not line_of_id:
-        needed = f" with {', '.join(required)}" if required else ""
-        raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
+        columns = f" with {', '.join(required)}" if required else ""
+        raise InputError(f"{source}: the data set has no rows; expected at least one{columns}")
 
 
 def _numbered_rows(address: str) -> Iterator[tuple[int, Row]]:
@@ -404,8 +419,10 @@ def _numbered_rows(address: str) -> Iterator[tuple[int, Row]]:
     if address.startswith("hf:"):
         return hugging_face(address)
     if address.startswith(SCHEMES):
-        asked = (_asked(row) | row for row in inspect_rows(address) if "aside" not in row)
-        return enumerate(asked, start=1)
+        asked_rows = (
+            _asked_question(row) | row for row in inspect_rows(address) if "aside" not in row
+        )
+        return enumerate(asked_rows, start=1)
     return file_rows(_find(address))
 
 
@@ -420,18 +437,21 @@ NAMED_COLUMNS = 4
 """Columns that are not used, of which a line names the first ones."""
 
 
-def unused_columns(columns: Iterable[str], used: Collection[str]) -> list[str]:
+def unused_columns(columns: Iterable[str], used_columns: Collection[str]) -> list[str]:
     """Line on the columns that are not used; none where all are.
 
     >>> unused_columns(["id", "context", "title"], ["id"])
     ['columns `context`, `title` are not used']
     """
-    unused = [f"`{column}`" for column in columns if column not in used]
+    unused = [f"`{column}`" for column in columns if column not in used_columns]
     if not unused:
         return []
-    more = f" and {len(unused) - NAMED_COLUMNS} more" if len(unused) > NAMED_COLUMNS else ""
-    verb = "column {} is not used" if len(unused) == 1 else "columns {} are not used"
-    return [verb.format(", ".join(unused[:NAMED_COLUMNS]) + more)]
+    if len(unused) == 1:
+        return [f"column {unused[0]} is not used"]
+    listed = ", ".join(unused[:NAMED_COLUMNS])
+    if len(unused) > NAMED_COLUMNS:
+        listed += f" and {len(unused) - NAMED_COLUMNS} more"
+    return [f"columns {listed} are not used"]
 
 
 GROUPS = ("kind", "cluster")
@@ -447,25 +467,29 @@ def split_groups(source: str) -> tuple[str, dict[str, str]]:
         InputError: It says something that means nothing here, or the same twice.
     """
     address, _, query = source.partition("?")
-    elsewhere = source.startswith("hf:") or "://" in address  # what has a query of its own
-    groups, rest = dict[str, str](), list[str]()
+    has_own_query = source.startswith("hf:") or "://" in address
+    column_of_group: dict[str, str] = {}
+    own_query_parts: list[str] = []
     for part in query.split("&") if query else ():
         name, _, column = part.partition("=")
-        if name not in GROUPS and not elsewhere:
-            raise InputError(
-                f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}"
-            )
         if name not in GROUPS:
-            rest.append(part)
-        elif name in groups:
+            if not has_own_query:
+                raise InputError(
+                    f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}"
+                )
+            own_query_parts.append(part)
+        elif name in column_of_group:
             raise InputError(
-                f"{source}: {name} is {groups[name]} and {column}; give one column, as ?{name}=COLUMN"
+                f"{source}: {name} is {column_of_group[name]} and {column}; "
+                f"give one column, as ?{name}=COLUMN"
             )
         elif not column:
             raise InputError(f"{source}: {name} names no column; expected such as ?{name}=topic")
         else:
-            groups[name] = unquote_plus(column)
-    return address + f"?{'&'.join(rest)}" * bool(rest), groups
+            column_of_group[name] = unquote_plus(column)
+    if own_query_parts:
+        address = f"{address}?{'&'.join(own_query_parts)}"
+    return address, column_of_group
 
 
 class Grouping:
@@ -485,7 +509,7 @@ class Grouping:
             InputError: The column holds a list or object.
         """
         self._first_row = self._first_row or row
-        groups = dict[str, str]()
+        value_of_group = dict[str, str]()
         for group, column in self._column_of_group.items():
             value = row.get(column)
             if isinstance(value, list | dict):
@@ -495,8 +519,8 @@ class Grouping:
             if value in (None, ""):
                 self._lacking[group].append(row["id"])
             else:
-                groups[group] = str(value)
-        return groups
+                value_of_group[group] = str(value)
+        return value_of_group
 
     def refuse_lacking(self, count: int) -> None:
         """Refuse a group whose column some of the rows lack.
@@ -507,14 +531,26 @@ class Grouping:
         Raises:
             InputError: Names the first such row, and the columns that there are.
         """
-        for group, ids in self._lacking.items():
-            if ids:
-                column = self._column_of_group[group]
-                known = [name for name in self._first_row or () if name != "id"]
-                raise InputError(
-                    f"{self._source}: {len(ids)} of {count} rows lack the column {column} (?{group}), as {ids[0]}; "
-                    f"there are {', '.join(known)}{meant(column, known)}"
-                )
+        for group, row_ids in self._lacking.items():
+            if not row_ids:
+                continue
+            column = self._column_of_group[group]
+            known_columns = [name for name in self._first_row or () if name != "id"]
+            raise InputError(
+                f"{self._source}: {len(row_ids)} of {count} rows lack the column {column} "
+                f"(?{group}), as {row_ids[0]}; there are {', '.join(known_columns)}"
+                f"{meant(column, known_columns)}"
+            )
+
+
+def _asked_question(row: Row) -> Row:
+    """The last user message of a conversation as a question, for tasks that ask one."""
+    questions = [
+        message["content"]
+        for message in row["messages"]
+        if message["role"] == "user" and isinstance(message["content"], str)
+    ]
+    return {"question": questions[-1]} if questions else {}
 
 
 def groups_of(row: Row) -> dict[str, Any]:
@@ -522,16 +558,6 @@ def groups_of(row: Row) -> dict[str, Any]:
     its own.
     """
     return {name: row[name] for name in GROUPS if row.get(name) is not None}
-
-
-def _asked(row: Row) -> Row:
-    """The last user message of a conversation as a question, for tasks that ask one."""
-    asked = [
-        m["content"]
-        for m in row["messages"]
-        if m["role"] == "user" and isinstance(m["content"], str)
-    ]
-    return {"question": asked[-1]} if asked else {}
 
 
 def table_of(
@@ -557,11 +583,12 @@ def refuse_unnameable(row_id: object, where: str) -> None:
     Raises:
         InputError: It is too long, or holds a NUL or half of a character.
     """
-    key = str(row_id)
-    if _UNNAMEABLE.search(key) or len(key) > LONGEST_ID:
+    name = str(row_id)
+    if _UNNAMEABLE.search(name) or len(name) > LONGEST_ID:
         raise InputError(
-            f"{where}, id {key[:40]!r}: it names a part of the log, so it takes at most {LONGEST_ID:,} characters, "
-            "no NUL and no half of a character; give another id, or none"
+            f"{where}, id {name[:40]!r}: it names a part of the log, so it takes at most "
+            f"{LONGEST_ID:,} characters, no NUL and no half of a character; "
+            "give another id, or none"
         )
 
 
@@ -572,33 +599,42 @@ def bundled() -> list[str]:
 
 def canary(source: str) -> str | None:
     """The canary GUID that the first row of a bundled set or a JSONL file holds, or None."""
-    if source.startswith(("hf:", *SCHEMES)) or not (path := _find(source)).endswith(".jsonl"):
+    if source.startswith(("hf:", *SCHEMES)):
         return None
-    _, first = next(file_rows(path), (0, {}))
-    found = CANARY.search(str(first.get("canary")))
-    return found[1] if found else None
+    path = _find(source)
+    if not path.endswith(".jsonl"):
+        return None
+    _, first_row = next(file_rows(path), (0, {}))
+    guid = CANARY.search(str(first_row.get("canary")))
+    return guid[1] if guid else None
 
 
 def _find(source: str) -> str:
+    """Path of a bundled data set, or of a user's file.
+
+    Raises:
+        InputError: There is none, or it is of another kind.
+    """
     if source in bundled():
         return str(BUNDLED / source / "rows.jsonl")
-    there = next(filter(is_there, places_of(source)), None)
-    kind = Path(source).suffix.lower()
-    if kind not in (".jsonl", ".csv") and there is not None and there.is_dir():
+    ending = Path(source).suffix.lower()
+    if ending in (".jsonl", ".csv"):
+        return locate(source)
+    place = _existing_place(source)
+    if place is not None and place.is_dir():
         raise InputError(
-            f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as logs:{source}"
+            f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as "
+            f"logs:{source}"
         )
-    if kind in OTHER_KINDS and (kind or there is not None):
-        got = kind or "a file without an ending"
+    if ending in REMEDY_BY_ENDING and (ending or place is not None):
         raise InputError(
-            f"{source}: expected a .jsonl or .csv file in UTF-8, got {got}; {OTHER_KINDS[kind]}"
+            f"{source}: expected a .jsonl or .csv file in UTF-8, got "
+            f"{ending or 'a file without an ending'}; {REMEDY_BY_ENDING[ending]}"
         )
-    if kind not in (".jsonl", ".csv"):
-        raise InputError(
-            f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
-            f"or hf:owner/name@revision{meant(source, bundled())}"
-        )
-    return locate(source)
+    raise InputError(
+        f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, "
+        f"a .jsonl or .csv file, or hf:owner/name@revision{meant(source, bundled())}"
+    )
 
 
 def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
@@ -612,36 +648,41 @@ def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
     name, _, revision = address.partition("@")
     if not _HUB_NAME.fullmatch(name):
         raise InputError(
-            f"{source}: {name!r} is no data set of the hub; expected hf:owner/name@COMMIT, or the path of a file such "
-            "as ./rows.jsonl"
+            f"{source}: {name!r} is no data set of the hub; expected hf:owner/name@COMMIT, "
+            "or the path of a file such as ./rows.jsonl"
         )
     revision = revision or PINNED.get(name, "")
     if not revision:
         raise InputError(
             f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated"
         )
-    wanted = dict(pairs := parse_qsl(query))
-    if twice := [name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1]:
-        values = " and ".join(value for name, value in pairs if name == twice[0])
-        raise InputError(f"{source}: {twice[0]} is {values}; give one value")
+    values_of_key: dict[str, list[str]] = {}
+    for key, value in parse_qsl(query):
+        values_of_key.setdefault(key, []).append(value)
+    for key, values in values_of_key.items():
+        if len(values) > 1:
+            raise InputError(f"{source}: {key} is {' and '.join(values)}; give one value")
+    wanted_values = {key: value for key, [value] in values_of_key.items()}
+
     table = from_hub(
         source,
         name,
-        wanted.pop("config", None),
-        split=wanted.pop("split", "train"),
+        wanted_values.pop("config", None),
+        split=wanted_values.pop("split", "train"),
         revision=revision,
     )
-    if unknown := set(wanted) - set(table.column_names):
+    if unknown_columns := set(wanted_values) - set(table.column_names):
         raise InputError(
-            f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}"
+            f"{source}: no column {', '.join(sorted(unknown_columns))}; there are "
+            f"{', '.join(table.column_names)}"
         )
     for number, row in enumerate(table, start=1):
-        if all(str(row[column]) == value for column, value in wanted.items()):
+        if all(str(row[column]) == value for column, value in wanted_values.items()):
             yield number, {column: _plain_cell(cell) for column, cell in row.items()}
 
 
 def _plain_cell(cell: Any) -> Any:
-    """A cell of the hub as JSON has it: a date as text, and the kind alone of an image or of bytes."""
+    """A cell of the hub as JSON has it: a date as text, of an image or of bytes the kind alone."""
     if isinstance(cell, dict):
         return {str(name): _plain_cell(value) for name, value in cell.items()}
     if isinstance(cell, list):
@@ -668,52 +709,63 @@ def from_hub(
         raise InputError(
             f"{source} needs the package datasets: pip install datasets ({error})"
         ) from error
-    if Path(name).is_dir():  # such a folder here would be read in the place of the hub
-        name = (
-            f"hf://datasets/{name}"  # versions of `datasets` that do not know this form refuse it
-        )
-    before = logging.get_verbosity()
-    logging.set_verbosity(
-        ERROR
-    )  # a hub out of reach is tried six times, each with two lines of warning
+    if Path(name).is_dir():
+        # Such a folder here would be read in the place of the hub; versions of `datasets` that do
+        # not know this form refuse it.
+        name = f"hf://datasets/{name}"
+    usual_verbosity = logging.get_verbosity()
+    # A hub out of reach is tried six times, each with two lines of warning.
+    logging.set_verbosity(ERROR)
     try:
         return datasets.load_dataset(name, config, split=split, revision=revision)
     except (OSError, ValueError, LookupError, httpx.HTTPError) as error:
         raise InputError(
-            f"{source}: cannot be loaded from the Hugging Face hub ({one_line(error)}); this needs a network and the "
-            "right owner/name@revision. Or download the rows elsewhere and pass a .jsonl or .csv file"
+            f"{source}: cannot be loaded from the Hugging Face hub ({one_line(error)}); this needs "
+            "a network and the right owner/name@revision. Or download the rows elsewhere and pass "
+            "a .jsonl or .csv file"
         ) from error
     finally:
-        logging.set_verbosity(before)
+        logging.set_verbosity(usual_verbosity)
 
 
-def _checked(
-    row: Row,
-    line: int,
-    *,
-    source: str,
-    required: tuple[str, ...],
-    stand_ins: dict[str, str] | None = None,
+def _checked_row(
+    raw_row: Row, where: str, required: tuple[str, ...], stand_ins: dict[str, str] | None
 ) -> Row:
-    """The row with its required columns; `stand_ins` is told which column was read in the place of
-    which.
+    """A row with its required columns; its `id` is "" where the file has none.
+
+    Args:
+        raw_row: The row as the file holds it.
+        where: File and line, with which an error begins.
+        required: Columns that must hold a non-empty value.
+        stand_ins: Gets required column → the column that is read in its place.
     """
-    row = with_columns(
-        row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ())))
-    )
-    read_as = _aliased(row, required)
-    (stand_ins if stand_ins is not None else {}).update(read_as)
-    row = {**row, **{column: row[alias] for column, alias in read_as.items()}}
+    aliases = [alias for column in required for alias in ALIASES.get(column, ())]
+    row = with_columns(raw_row, ("id", *required, *aliases))
+    for column in required:
+        alias = _alias_in(row, column)
+        if alias is not None:
+            row[column] = row[alias]
+            if stand_ins is not None:
+                stand_ins[column] = alias
     for column in required:
         if column not in row:
             raise InputError(
-                f"{source}, line {line}: no column {column!r}; expected {', '.join(required)}, "
+                f"{where}: no column {column!r}; expected {', '.join(required)}, "
                 f"got {', '.join(map(str, row)) or 'nothing'}; rename or add a column"
             )
-        _check_cell(row[column], column, f"{source}, line {line}")
+        _check_cell(row[column], column, where)
     if CANARY.fullmatch(str(row.get("canary"))):
         del row["canary"]
-    return {**row, "id": id_text(row.get("id"), f"{source}, line {line}") or f"line-{line}"}
+    row["id"] = id_text(row.get("id"), where)
+    return row
+
+
+def _alias_in(row: Row, column: str) -> str | None:
+    """The column of a row that is read in place of a required one; None where it has that."""
+    if column in row:
+        return None
+    aliases = [alias for alias in ALIASES.get(column, ()) if alias in row]
+    return aliases[-1] if aliases else None
 
 
 def id_text(value: Any, where: str) -> str:
@@ -727,10 +779,11 @@ def id_text(value: Any, where: str) -> str:
         return ""
     if isinstance(value, list | dict | bytes) or value in (math.inf, -math.inf):
         raise InputError(
-            f"{where}: id must be a word or a number, got {str(value)[:40]!r}; give another id, or none"
+            f"{where}: id must be a word or a number, got {str(value)[:40]!r}; "
+            "give another id, or none"
         )
     text = str(value)
-    if _CONTROL.search(text):
+    if _CONTROL_CHARACTER.search(text):
         raise InputError(
             f"{where}: id {text[:40]!r} holds a control character; give another id, or none"
         )
@@ -739,18 +792,13 @@ def id_text(value: Any, where: str) -> str:
 
 def _check_cell(value: Any, column: str, where: str) -> None:
     """Refuse a required cell that is empty or no text."""
-    if value is None or value != value or (isinstance(value, str) and not value.strip()):
+    is_text = isinstance(value, str)
+    if value is None or value != value or (is_text and not value.strip()):
         raise InputError(f"{where}: column {column!r} is empty; fill it or remove the row")
-    if not isinstance(value, str) and (column not in _NESTED or isinstance(value, int | float)):
+    if not is_text and (column not in _NESTED_COLUMNS or isinstance(value, int | float)):
         raise InputError(f"{where}: column {column!r} must be text, got {str(value)[:80]}")
-    if isinstance(value, str) and _UNNAMEABLE.search(value):
+    if is_text and _UNNAMEABLE.search(value):
         raise InputError(
-            f"{where}: column {column!r} holds a NUL or half a character; write the text again as UTF-8"
+            f"{where}: column {column!r} holds a NUL or half a character; "
+            "write the text again as UTF-8"
         )
-
-
-def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> dict[str, str]:
-    """Required column → the column that is read in its place."""
-    return {
-        c: alias for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row
-    }

@@ -22,4 +22,7 @@ def few_clusters(clusters: Sequence[str], *, rows: str, unit: str, remedy: str) 
         return ""
     named = [f"{name[:40]} ({count})" for name, count in counts.most_common(NAMED_CLUSTERS)]
     units = f"{len(counts)} {unit}s" if len(counts) > 1 else f"one {unit}"
-    return f"Intervals count the {len(clusters)} {rows} as {units}: {', '.join(named)}. So few make them wide; {remedy}."
+    return (
+        f"Intervals count the {len(clusters)} {rows} as {units}: {', '.join(named)}. So few "
+        f"make them wide; {remedy}."
+    )

@@ -1,15 +1,15 @@
 """Conversations to measure evaluation awareness on, also beside a reference, and whole transcripts
 in pairs.
 
--T dataset=eval_awareness_2         bundled; also my.jsonl, my.csv, hf:owner/name@revision, s3://…, or several:
-a.jsonl,b.csv
--T dataset=dataset.json             the gated set of Needham et al. 2025, as its owner's script decrypts it (never
-shipped)
--T dataset=task:inspect_evals/gsm8k  what any Inspect task asks its model, by name or as file.py or file.py@task; label
-evaluation; also -T task=…
--T dataset=logs:logs/yesterday       what the model of any Inspect logs was asked; also -T logs=…; a role of them:
-logs:logs/audit?role=target
--T against=bundled                   asked as well, to hold the set against: any of the above
+-T dataset=eval_awareness_2         bundled; also my.jsonl, my.csv, hf:owner/name@revision, s3://…,
+                                    or several: a.jsonl,b.csv
+-T dataset=dataset.json             the gated set of Needham et al. 2025, as its owner's script
+                                    decrypts it (never shipped)
+-T dataset=task:inspect_evals/gsm8k what any Inspect task asks its model, by name or as file.py or
+                                    file.py@task; label evaluation; also -T task=…
+-T dataset=logs:logs/yesterday      what the model of any Inspect logs was asked; also -T logs=…; a
+                                    role of them: logs:logs/audit?role=target
+-T against=bundled                  asked as well, to compare the set with: any of the above
 
 A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), ShareGPT's
 `conversations`, WildChat's `conversation`, a batch file's request, or a text under `input`, `user`,
@@ -76,12 +76,26 @@ Context = Literal["first", "full"]
 REFERENCE_NAMES = {"bundled": "eval_awareness_2"}
 """Names of sets that a reference may have in addition to those of data sets."""
 BUNDLED_CONTENTS = {
-    "eval_awareness": "bundled, the first of two, whose labels are easy to see: a check that a method points the right "
-    "way, and no measure of how much is noticed",
-    "eval_awareness_2": "bundled; all of it was written for this, and a label says what a text was written as; two "
-    "blind readers, language models, had 77 and 76 % right",
+    "eval_awareness": (
+        "bundled, the first of two, whose labels are easy to see: a check that a method points the "
+        "right way, and no measure of how much is noticed"
+    ),
+    "eval_awareness_2": (
+        "bundled; all of it was written for this, and a label says what a text was written as; two "
+        "blind readers, language models, had 77 and 76 % right"
+    ),
 }
 """The bundled sets, and what a page says of each."""
+
+_EVALUATION_LABELS = "evaluation eval evals evaluations test tests testing benchmark true 1 1.0"
+_DEPLOYMENT_LABELS = (
+    "deployment deployed deploy real real_world real_use real_usage realworld organic production "
+    "natural false 0 0.0"
+)
+_LABEL_BY_WORD: dict[str, Label] = {
+    **dict.fromkeys(_EVALUATION_LABELS.split(), "evaluation"),
+    **dict.fromkeys(_DEPLOYMENT_LABELS.split(), "deployment"),
+}
 REFERENCE_ID = "reference:"
 """Prefix of the ids of a reference's conversations."""
 YOURS, REFERENCE = "yours", "reference"
@@ -89,19 +103,13 @@ YOURS, REFERENCE = "yours", "reference"
 OPPOSITE = {"evaluation": "deployment", "deployment": "evaluation"}
 
 DEFAULT = REFERENCE_NAMES["bundled"]
-_EVALUATION = "evaluation eval evals evaluations test tests testing benchmark true 1 1.0"
-_DEPLOYMENT = "deployment deployed deploy real real_world real_use real_usage realworld organic production natural false 0 0.0"
-_LABELS: dict[str, Label] = {
-    **dict.fromkeys(_EVALUATION.split(), "evaluation"),
-    **dict.fromkeys(_DEPLOYMENT.split(), "deployment"),
-}
-_LABELLED = ("label", "is_evaluation", "is_eval", "eval_category")
-_COLUMNS: tuple[str, ...] = (
+_LABEL_COLUMNS = ("label", "is_evaluation", "is_eval", "eval_category")
+_NAMED_COLUMNS: tuple[str, ...] = (
     *LISTS,
     *TEXT_COLUMNS,
     "system",
     "tools",
-    *_LABELLED,
+    *_LABEL_COLUMNS,
     "source",
     "domain",
     "format",
@@ -110,8 +118,8 @@ _COLUMNS: tuple[str, ...] = (
     "pair",
 )
 """Columns whose names may have capitals."""
-_USED = {
-    *_COLUMNS,
+_USED_COLUMNS = {
+    *_NAMED_COLUMNS,
     "id",
     "sample_id",
     "custom_id",
@@ -124,7 +132,7 @@ _USED = {
     "instructions",
 }
 """Columns that are read where they are there."""
-_FIELDS = ("label", "source", "domain", "format", "agentic", "turns", "pair")
+_SAMPLE_FIELDS = ("label", "source", "domain", "format", "agentic", "turns", "pair")
 
 
 def conversations(
@@ -174,13 +182,17 @@ def conversations(
         raise InputError("against must name a set: bundled, a file, hf:…, task:… or logs:…")
     if (task or logs) and dataset != DEFAULT:
         raise InputError(f"dataset={dataset} beside {'task' if task else 'logs'}: give one of them")
-    known = REFERENCE_NAMES.get(dataset, dataset) if isinstance(dataset, str) else dataset
-    ours = _read(known, task, logs, label=label, context=context, role=role, as_sent=as_sent)
+
+    if isinstance(dataset, str):
+        dataset = REFERENCE_NAMES.get(dataset, dataset)
+    source_names = _source_names(dataset, task, logs, role)
+    table = _read(_Choice(source_names, task or logs or "", label, context, role, as_sent))
     if against is None:
-        return ours
-    other = REFERENCE_NAMES.get(against, against)
-    reference = _read(other, None, None, label=None, context=context, role=None, as_sent=as_sent)
-    return _with_reference(ours, reference, against)
+        return table
+
+    reference_names = _source_names(REFERENCE_NAMES.get(against, against), None, None, None)
+    reference = _read(_Choice(reference_names, "", None, context, None, as_sent))
+    return _with_reference(table, reference, against)
 
 
 @dataclass(frozen=True)
@@ -197,23 +209,13 @@ class _Choice:
     as_sent: bool
 
 
-def _read(
-    dataset: str | Sequence[str],
-    task: str | None,
-    logs: str | None,
-    *,
-    label: str | None,
-    context: str,
-    role: str | None,
-    as_sent: bool,
-) -> Table:
+def _read(choice: _Choice) -> Table:
     """One set, read without a reference; see `conversations`."""
-    names = _names(dataset, task, logs, role)
-    choice = _Choice(names, task or logs or "", label, context, role, as_sent)
-    return kept_tables.get_or_read(("conversations", choice), names, lambda: _read_anew(choice))
+    key = ("conversations", choice)
+    return kept_tables.get_or_read(key, choice.names, lambda: _read_anew(choice))
 
 
-def _names(
+def _source_names(
     dataset: str | Sequence[str], task: str | None, logs: str | None, role: str | None
 ) -> tuple[str, ...]:
     """Addresses of the sources.
@@ -223,89 +225,128 @@ def _names(
     """
     if task and logs:
         raise InputError(f"give task={task} or logs={logs}, not both")
-    given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
-    names = (
-        [f"task:{task}"]
-        if task
-        else [f"logs:{logs}"]
-        if logs
-        else [str(name).strip() for name in given]
-    )
+    if task:
+        names = [f"task:{task}"]
+    elif logs:
+        names = [f"logs:{logs}"]
+    elif isinstance(dataset, list | tuple):
+        names = [str(name).strip() for name in dataset]
+    else:
+        names = [name.strip() for name in str(dataset or "").split(",")]
     if role is not None and not any(name.startswith(SCHEMES) for name in names):
         raise InputError(f"role={role} is for logs=… and task=…: rows of a file are no role's")
     return tuple(names)
 
 
-def _read_anew(choice: _Choice) -> Table:
-    builder, aside, notes = TableBuilder(), dict[str, str](), list[str]()
-    origin_of_id, id_of_content = dict[str, str](), dict[bytes, str]()
-    repeated_count = 0
-    texts = set[bytes]()  # no more than two: whether they are all alike
-    for address in choice.names:
-        name, passed_over = choice.title or address, ""
-        seen_columns = dict[str, None]()
-        for row, cluster in _rows(address, choice):
-            where = f"{name}, row {row['id'][-80:]!r}"
+class _TableReader:
+    """The conversations of several sources, put into one table."""
+
+    def __init__(self, choice: _Choice) -> None:
+        self._choice = choice
+        self._builder = TableBuilder()
+        self._reason_by_row: dict[str, str] = {}
+        """Source and id of each row that is set aside → why."""
+        self._notes: list[str] = []
+        self._source_by_id: dict[str, str] = {}
+        self._id_by_content: dict[bytes, str] = {}
+        self._repeated_count = 0
+        self._first_texts: set[bytes] = set()
+        """Digests of at most two texts, which say whether all are alike."""
+
+    def read(self, address: str) -> None:
+        """Add the rows of a source."""
+        source = self._choice.title or address
+        unread_texts = ""
+        seen_columns: dict[str, None] = {}
+        for row, cluster in _rows(address, self._choice):
             if not row.keys() <= seen_columns.keys():
                 seen_columns |= dict.fromkeys(row)
+            row_place = f"{source}, row {row['id'][-80:]!r}"
             try:
-                made = conversation(
-                    row,
-                    where=where,
-                    source=name,
-                    cluster=cluster,
-                    label=choice.label,
-                    context=choice.context,
-                    as_sent=choice.as_sent,
-                )
-                passed_over = passed_over or unread(row, where)
-            except Unaskable as why:
-                aside[f"{name}: {row['id']}"] = str(why)
+                record = self._conversation(row, row_place, source, cluster)
+                unread_texts = unread_texts or unread(row, row_place)
+            except Unaskable as reason:
+                self._reason_by_row[f"{source}: {row['id']}"] = str(reason)
                 continue
-            key = made["id"]
-            if earlier := origin_of_id.get(key):
-                raise InputError(
-                    f"id {key!r} is in {earlier} and in {name}; ids must be unique over all data sets"
-                )
-            text = _digest([made["messages"], made.get("tools")])
-            content = text + str(made["label"]).encode()
-            if content in id_of_content:
-                aside[f"{name}: {key}"] = (
-                    f"the same text and label as row {id_of_content[content]!r}"
-                )
-                repeated_count += 1
-                continue
-            if len(texts) < 2:
-                texts.add(text)
-            refuse_unnameable(key, name)
-            origin_of_id[key], id_of_content[content] = name, key
-            builder.add(made)
-        notes += [f"{name}: {passed_over}"] if passed_over else []
+            self._add(record, source)
+
+        if unread_texts:
+            self._notes.append(f"{source}: {unread_texts}")
         if is_user_data(address):
             _, groups = split_groups(address)
-            used = _USED | set(groups.values()) | {column for column in TEXT_COLUMNS if passed_over}
-            notes += [f"{name}: {line}" for line in unused_columns(seen_columns, used)]
-    named = dict.fromkeys([*origin_of_id.values(), *(key.rpartition(": ")[0] for key in aside)])
-    table = builder.table(",".join(named), aside, "; ".join(notes))
-    return _checked(table, texts=len(texts), read=len(table.rows) + repeated_count)
+            used_columns = {*_USED_COLUMNS, *groups.values()}
+            if unread_texts:
+                used_columns.update(TEXT_COLUMNS)
+            unused_lines = unused_columns(seen_columns, used_columns)
+            self._notes += [f"{source}: {line}" for line in unused_lines]
+
+    def _conversation(self, row: Row, row_place: str, source: str, cluster: str) -> Row:
+        return conversation(
+            row,
+            where=row_place,
+            source=source,
+            cluster=cluster,
+            label=self._choice.label,
+            context=self._choice.context,
+            as_sent=self._choice.as_sent,
+        )
+
+    def _add(self, record: Row, source: str) -> None:
+        """Add a conversation, unless an earlier one has its text and label."""
+        record_id = record["id"]
+        if earlier_source := self._source_by_id.get(record_id):
+            raise InputError(
+                f"id {record_id!r} is in {earlier_source} and in {source}; "
+                "ids must be unique over all data sets"
+            )
+        text_digest = _digest([record["messages"], record.get("tools")])
+        content = text_digest + str(record["label"]).encode()
+        if content in self._id_by_content:
+            same_id = self._id_by_content[content]
+            reason = f"the same text and label as row {same_id!r}"
+            self._reason_by_row[f"{source}: {record_id}"] = reason
+            self._repeated_count += 1
+            return
+        if len(self._first_texts) < 2:
+            self._first_texts.add(text_digest)
+        refuse_unnameable(record_id, source)
+        self._source_by_id[record_id] = source
+        self._id_by_content[content] = record_id
+        self._builder.add(record)
+
+    def table(self) -> Table:
+        """All conversations that were added.
+
+        Raises:
+            InputError: There are none, or all are the same text, which can show nothing.
+        """
+        sources_aside = [row.rpartition(": ")[0] for row in self._reason_by_row]
+        sources = dict.fromkeys([*self._source_by_id.values(), *sources_aside])
+        table = self._builder.table(",".join(sources), self._reason_by_row, "; ".join(self._notes))
+        if not table.rows:
+            first_reason = next(iter(table.aside.values()), "it has no rows")
+            raise InputError(
+                f"{table.name}: no conversation is left of {len(table.aside)} rows: {first_reason}"
+            )
+        read_count = len(table.rows) + self._repeated_count
+        if len(self._first_texts) == 1 < read_count:
+            excerpt = table.rows[0]["messages"][-1]["content"][:80]
+            raise InputError(
+                f"{table.name}: all {read_count} conversations are the same text, {excerpt!r}: "
+                "nothing can be told from them; give different ones, or one"
+            )
+        return table
+
+
+def _read_anew(choice: _Choice) -> Table:
+    reader = _TableReader(choice)
+    for address in choice.names:
+        reader.read(address)
+    return reader.table()
 
 
 def _digest(content: object) -> bytes:
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).digest()
-
-
-def _checked(table: Table, *, texts: int, read: int) -> Table:
-    """The table, unless it can show nothing: `read` conversations hold so many different texts."""
-    if not table.rows:
-        why = next(iter(table.aside.values()), "it has no rows")
-        raise InputError(f"{table.name}: no conversation is left of {len(table.aside)} rows: {why}")
-    if texts == 1 < read:
-        shown = table.rows[0]["messages"][-1]["content"][:80]
-        raise InputError(
-            f"{table.name}: all {read} conversations are the same text, {shown!r}: nothing can be told from "
-            "them; give different ones, or one"
-        )
-    return table
 
 
 def conversation(
@@ -326,34 +367,54 @@ def conversation(
     """
     if "aside" in row:
         raise Unaskable(f"{where}: {row['aside']}")
-    meta: Mapping[str, Any] = {**metadata_of(row), **row}
-    messages, tools = row_messages(row, where), row_tools(row, where)
-    if not any(m.role == "user" and not m.by_tool for m in messages):
-        got = [m.role for m in messages] or "nothing"
-        raise Unaskable(f"{where}: no user message; expected at least one, got {got}")
-    agentic = meta.get("agentic", bool(meta["scaffold"]) if "scaffold" in meta else None)
-    if isinstance(agentic, str):
-        agentic = {"true": True, "1": True, "false": False, "0": False}.get(agentic.strip().lower())
-    kept = (
-        _first(messages) if context == "first" and not row.get("called") else _until_reply(messages)
-    )
+    fields: Mapping[str, Any] = {**metadata_of(row), **row}
+    messages = row_messages(row, where)
+    tools = row_tools(row, where)
+    user_turns = sum(map(_is_users, messages))
+    if not user_turns:
+        roles = [message.role for message in messages] or "nothing"
+        raise Unaskable(f"{where}: no user message; expected at least one, got {roles}")
+
     if as_sent:
-        kept = messages
-    return {
+        asked_messages = [_sent(message) for message in messages]
+    else:
+        if context == "first" and not row.get("called"):
+            messages = _first_exchange(messages)
+        else:
+            messages = _until_reply(messages)
+        asked_messages = [{"role": message.role, "content": message.text} for message in messages]
+
+    record = {
         "id": row["id"],
-        "messages": [_sent(m) if as_sent else {"role": m.role, "content": m.text} for m in kept],
-        "label": label or _label(meta, where),
-        "source": cluster or _source(row, meta) or source,
-        "domain": _text(meta.get("domain")),
-        "format": _text(meta.get("format")),
-        "agentic": agentic,
-        "turns": sum(m.role == "user" and not m.by_tool for m in messages),
-        "pair": _text(meta.get("pair")),
-    } | {
-        name: value
-        for name, value in (("language", _text(meta.get("language"))), ("tools", tools))
-        if value
+        "messages": asked_messages,
+        "label": label or _label(fields, where),
+        "source": cluster or _source(row, fields) or source,
+        "domain": _text_or_none(fields.get("domain")),
+        "format": _text_or_none(fields.get("format")),
+        "agentic": _is_agentic(fields),
+        "turns": user_turns,
+        "pair": _text_or_none(fields.get("pair")),
     }
+    if language := _text_or_none(fields.get("language")):
+        record["language"] = language
+    if tools:
+        record["tools"] = tools
+    return record
+
+
+def _is_users(message: Message) -> bool:
+    return message.role == "user" and not message.by_tool
+
+
+def _is_agentic(fields: Mapping[str, Any]) -> Any:
+    """Whether a row is of an agent, as its column says; None where nothing says it."""
+    if "agentic" not in fields:
+        return bool(fields["scaffold"]) if "scaffold" in fields else None
+    agentic = fields["agentic"]
+    if not isinstance(agentic, str):
+        return agentic
+    truth_by_word = {"true": True, "1": True, "false": False, "0": False}
+    return truth_by_word.get(agentic.strip().lower())
 
 
 def record_to_sample(row: Row) -> Sample:
@@ -362,20 +423,21 @@ def record_to_sample(row: Row) -> Sample:
     `flip` turns the polarity of the last variant of a question for half of the rows, whatever their
     label (by a hash of the id), so that an odd number of variants is balanced over the data.
     """
-    kinds = {
+    message_types = {
         "system": ChatMessageSystem,
         "user": ChatMessageUser,
         "assistant": ChatMessageAssistant,
     }
-    messages: list[ChatMessage] = [kinds[m["role"]](content=m["content"]) for m in row["messages"]]
-    flip = int(table_of("", [{"id": row["id"]}]).sha256, 16) % 2 == 1
-    also = {field: row[field] for field in ("set", "language", "tools") if field in row}
-    return Sample(
-        id=row["id"],
-        input=messages,
-        target=row["label"] or "",
-        metadata={field: row[field] for field in _FIELDS} | {"flip": flip} | also,
-    )
+    messages: list[ChatMessage] = [
+        message_types[message["role"]](content=message["content"]) for message in row["messages"]
+    ]
+    id_hash = table_of("", [{"id": row["id"]}]).sha256
+    metadata = {field: row[field] for field in _SAMPLE_FIELDS}
+    metadata["flip"] = int(id_hash, 16) % 2 == 1
+    for optional_field in ("set", "language", "tools"):
+        if optional_field in row:
+            metadata[optional_field] = row[optional_field]
+    return Sample(id=row["id"], input=messages, target=row["label"] or "", metadata=metadata)
 
 
 def _sent(message: Message) -> Row:
@@ -399,80 +461,85 @@ def _rows(address: str, choice: _Choice) -> Iterator[tuple[Row, str]]:
         for row in inspect_rows(address, full=choice.context == "full", role=choice.role):
             yield row, ""
         return
+
     place, column_of_group = split_groups(address)
     if "kind" in column_of_group:
         raise InputError(
-            f"{address}: ?kind is for items that models predict; conversations take ?cluster=COLUMN alone"
+            f"{address}: ?kind is for items that models predict; "
+            "conversations take ?cluster=COLUMN alone"
         )
     rows = _rows_of_json(place) if place.lower().endswith(".json") else each_row(address, place)
-    grouping, count = Grouping(address, column_of_group), 0
+    grouping = Grouping(address, column_of_group)
+    row_count = 0
     for row in rows:
-        count += 1
+        row_count += 1
         cluster = grouping.groups_of({**metadata_of(row), **row}).get("cluster", "")
         row_id = str(row.get("custom_id") or row["id"])  # of batch files
-        yield {**with_columns(row, _COLUMNS), "id": row_id}, cluster
-    grouping.refuse_lacking(count)
+        yield {**with_columns(row, _NAMED_COLUMNS), "id": row_id}, cluster
+    grouping.refuse_lacking(row_count)
 
 
 def _rows_of_json(name: str) -> Iterator[Row]:
     """The gated set's form: one array of {input: text or messages, metadata: {category,
     eval_category, scaffold}}.
     """
-    path, number = locate(name), 0
+    path = locate(name)
     expected = "an array of objects, each with `input` (or `messages`) and `metadata`"
-    for number, row in enumerate(
-        json_rows(path, expected=expected, hint="; is it still encrypted?"), start=1
-    ):
-        where = f"{path}, row {number}"
-        row_id = (
-            id_text(row.get("id"), where) or id_text(row.get("sample_id"), where) or f"row-{number}"
-        )
-        yield {**row, "id": row_id}
+    rows = json_rows(path, expected=expected, hint="; is it still encrypted?")
+    number = 0
+    for number, row in enumerate(rows, start=1):
+        row_place = f"{path}, row {number}"
+        own_id = id_text(row.get("id"), row_place) or id_text(row.get("sample_id"), row_place)
+        yield {**row, "id": own_id or f"row-{number}"}
     if not number:
         raise InputError(f"{path}: expected {expected}, got none")
 
 
 def metadata_of(row: Row) -> Mapping[str, Any]:
-    """Fields below `metadata`, where the gated set and exports of logs have what is known of a row."""
-    inner = row.get("metadata")
-    return inner if isinstance(inner, dict) else {}
+    """Fields below `metadata`, where the gated set and exports of logs describe a row."""
+    metadata = row.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
-def _source(row: Row, known: Mapping[str, Any]) -> str:
+def _source(row: Row, fields: Mapping[str, Any]) -> str:
     """What a conversation counts with; "" where it is not said.
 
     A column `category` is none: it may have two values over thousands of unlike texts. In the gated
     set's `metadata`, beside `eval_category`, it is the name of the data set that a row comes from.
     """
-    inner = metadata_of(row)
-    gated = inner.get("category") if "eval_category" in inner else None
-    return str(known.get("source") or gated or "")
+    metadata = metadata_of(row)
+    gated_source = metadata.get("category") if "eval_category" in metadata else None
+    return str(fields.get("source") or gated_source or "")
 
 
-def _first(messages: Sequence[Message]) -> list[Message]:
-    first = next(i for i, m in enumerate(messages) if m.role == "user" and not m.by_tool)
-    return [*(m for m in messages[:first] if m.role == "system"), messages[first]]
+def _first_exchange(messages: Sequence[Message]) -> list[Message]:
+    """The system prompts before the first user message, and that message."""
+    first = next(place for place, message in enumerate(messages) if _is_users(message))
+    system_messages = [message for message in messages[:first] if message.role == "system"]
+    return [*system_messages, messages[first]]
 
 
 def _until_reply(messages: Sequence[Message]) -> list[Message]:
-    last = max(i for i, m in enumerate(messages) if m.role != "assistant")
-    return list(messages[: last + 1])
+    asked_places = [place for place, message in enumerate(messages) if message.role != "assistant"]
+    return list(messages[: asked_places[-1] + 1])
 
 
-def _label(meta: Mapping[str, Any], where: str) -> Label | None:
-    for column in _LABELLED:
-        value = meta.get(column)
-        if value is not None and str(value).strip():
-            if found := _LABELS.get(re.sub(r"[\s-]+", "_", str(value).strip().lower())):
-                return found
-            raise InputError(
-                f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r:.80}; "
-                "or give -T label=… (--label)"
-            )
+def _label(fields: Mapping[str, Any], where: str) -> Label | None:
+    for column in _LABEL_COLUMNS:
+        value = fields.get(column)
+        if value is None or not str(value).strip():
+            continue
+        word = re.sub(r"[\s-]+", "_", str(value).strip().lower())
+        if word in _LABEL_BY_WORD:
+            return _LABEL_BY_WORD[word]
+        raise InputError(
+            f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r:.80}; "
+            "or give -T label=… (--label)"
+        )
     return None
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
@@ -483,7 +550,7 @@ def _with_reference(table: Table, reference: Table, address: str) -> Table:
     """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`:
     YOURS or REFERENCE.
 
-    A conversation of the reference whose text is in our set as well would be held against itself:
+    A conversation of the reference whose text is in our set as well would be compared with itself:
     it is set aside. So is one with the label that our rows stand for (`stands_for`): it would be
     asked about and count for nothing.
 
@@ -496,36 +563,43 @@ def _with_reference(table: Table, reference: Table, address: str) -> Table:
         InputError: Nothing is left of the reference.
     """
     id_of_dialogue = {_dialogue_digest(row): row["id"] for row in table.rows}
-    aside, others_count = dict[str, str](), 0
     label_pairs = {(YOURS, row.get("label")) for row in table.rows}
+    reason_by_row: dict[str, str] = {}
+    comparable_count = 0
     for row in reference.rows:
-        if same := id_of_dialogue.get(_dialogue_digest(row)):
-            aside[f"{reference.name}: {row['id']}"] = f"the same text is in your set, as {same!r}"
+        same_id = id_of_dialogue.get(_dialogue_digest(row))
+        if same_id:
+            reason = f"the same text is in your set, as {same_id!r}"
+            reason_by_row[f"{reference.name}: {row['id']}"] = reason
         else:
-            others_count += 1
+            comparable_count += 1
             label_pairs.add((REFERENCE, row.get("label")))
-    if not others_count:
+    if not comparable_count:
         raise InputError(
-            f"against={address}: all {len(reference.rows)} of its texts are in your set {table.name} as well, and "
-            "nothing can be told from a set held against itself; give other conversations"
+            f"against={address}: all {len(reference.rows)} of its texts are in your set "
+            f"{table.name} as well, and nothing can be told from a set held against itself; "
+            "give other conversations"
         )
-    own = stands_for(label_pairs)
+    your_label = stands_for(label_pairs)
 
-    def others() -> Iterator[Row]:
+    def reference_rows() -> Iterator[Row]:
         for row in reference.rows:
-            place = f"{reference.name}: {row['id']}"
-            if place in aside:
+            row_place = f"{reference.name}: {row['id']}"
+            if row_place in reason_by_row:
                 continue
-            if own and row.get("label") == own:
-                aside[place] = f"labelled {own}, as what your set stands for: it stands for neither"
-            else:
-                yield {**row, "id": f"{REFERENCE_ID}{row['id']}", "set": REFERENCE}
+            if your_label and row.get("label") == your_label:
+                reason_by_row[row_place] = (
+                    f"labelled {your_label}, as what your set stands for: it stands for neither"
+                )
+                continue
+            yield {**row, "id": f"{REFERENCE_ID}{row['id']}", "set": REFERENCE}
 
-    yours = ({**row, "set": YOURS} for row in table.rows)
-    rows = (row for both in zip_longest(yours, others()) for row in both if row is not None)
+    your_rows = ({**row, "set": YOURS} for row in table.rows)
+    turns = zip_longest(your_rows, reference_rows())
+    rows = (row for turn in turns for row in turn if row is not None)
     unread_columns = "; ".join(filter(None, (table.unread, reference.unread)))
-    both = table_of(f"{table.name} against {reference.name}", rows, {}, unread_columns)
-    return replace(both, aside={**table.aside, **reference.aside, **aside})
+    both_sets = table_of(f"{table.name} against {reference.name}", rows, {}, unread_columns)
+    return replace(both_sets, aside={**table.aside, **reference.aside, **reason_by_row})
 
 
 def name_and_contents(name: str) -> str:
@@ -535,14 +609,12 @@ def name_and_contents(name: str) -> str:
     'mine.jsonl against their.jsonl'
     """
     parts = [part for side in name.split(" against ") for part in side.split(",")]
-    # Logs from before there were two call the first one "bundled", where it was the reference.
-    known = {
-        part: BUNDLED_CONTENTS["eval_awareness" if part == "bundled" else part]
-        for part in parts
-        if part in (*BUNDLED_CONTENTS, "bundled")
-    }
-    told = [what if part == name else f"{part}: {what}" for part, what in known.items()]
-    return f"{name} ({'; '.join(told)})" if told else name
+    descriptions = []
+    for part in dict.fromkeys(parts):
+        if part in BUNDLED_CONTENTS:
+            contents = BUNDLED_CONTENTS[part]
+            descriptions.append(contents if part == name else f"{part}: {contents}")
+    return f"{name} ({'; '.join(descriptions)})" if descriptions else name
 
 
 def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
@@ -556,16 +628,27 @@ def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
         The label; "" where your rows have both, and keep them; None where nothing changes: there is
         no reference, or all of it has your one label.
     """
-    given = list(rows)
-    mine = {label for of_set, label in given if of_set != REFERENCE} - {None}
-    theirs = [label for of_set, label in given if of_set == REFERENCE]
-    if not theirs or len(theirs) == len(given):
+    row_count = 0
+    your_labels = set[str]()
+    reference_labels = list[str | None]()
+    for set_name, label in rows:
+        row_count += 1
+        if set_name == REFERENCE:
+            reference_labels.append(label)
+        elif label is not None:
+            your_labels.add(label)
+    if not reference_labels or len(reference_labels) == row_count:
         return None
-    own = "" if len(mine) > 1 else str(next(iter(mine), "evaluation"))
-    return None if all(label == own for label in theirs) else own
+    if len(your_labels) > 1:
+        your_label = ""
+    else:
+        your_label = next(iter(your_labels), "evaluation")
+    if all(label == your_label for label in reference_labels):
+        return None
+    return your_label
 
 
-def counted_label(your_label: str | None, of_set: str | None, label: str | None) -> str | None:
+def counted_label(your_label: str | None, set_name: str | None, label: str | None) -> str | None:
     """The label that a row counts with.
 
     Your rows stand for `your_label` and the reference for the other label; rows of the reference
@@ -574,12 +657,12 @@ def counted_label(your_label: str | None, of_set: str | None, label: str | None)
 
     Args:
         your_label: Result of `stands_for`.
-        of_set: YOURS, REFERENCE, or None.
+        set_name: YOURS, REFERENCE, or None.
         label: The row's own.
     """
     if your_label is None:
         return label
-    if of_set != REFERENCE:
+    if set_name != REFERENCE:
         return your_label or label
     return None if label == your_label else OPPOSITE.get(your_label)
 
@@ -596,7 +679,7 @@ UNPAIRED = "no transcript of the other kind is left to pair it with"
 
 
 def transcript_rows(
-    dataset: str | Sequence[str], *, against: str | None = None, **given: Any
+    dataset: str | Sequence[str], *, against: str | None = None, **source_options: Any
 ) -> Table:
     """Whole transcripts; where there are evaluations and real use, as many of both, each with the
     nearest in length.
@@ -608,83 +691,102 @@ def transcript_rows(
 
     Args:
         dataset: See `conversations`.
-        against: Real use to hold it against, or another kind.
-        given: task, logs, role, label; see `conversations`.
+        against: Real use to compare it with, or another kind.
+        source_options: task, logs, role, label; see `conversations`.
 
     Raises:
         InputError: See `conversations`.
     """
-    table = conversations(dataset, against=against, context="full", as_sent=True, **given)
-    own = stands_for((row.get("set"), row["label"]) for row in table.rows)
-    rows = [
-        {
-            **row,
-            "kind": counted_label(own, row.get("set"), row["label"]),
-            "count": len(ends(row["messages"])),
-        }
-        for row in table.rows
-    ]
-    ours, others = (
-        [row for row in rows if row["kind"] == kind] for kind in ("evaluation", "deployment")
-    )
-    if not ours or not others:
+    table = conversations(dataset, against=against, context="full", as_sent=True, **source_options)
+    your_label = stands_for((row.get("set"), row["label"]) for row in table.rows)
+    rows = []
+    for row in table.rows:
+        kind = counted_label(your_label, row.get("set"), row["label"])
+        rows.append({**row, "kind": kind, "count": len(ends(row["messages"]))})
+    evaluations = [row for row in rows if row["kind"] == "evaluation"]
+    deployments = [row for row in rows if row["kind"] == "deployment"]
+    if not evaluations or not deployments:
         return table_of(table.name, rows, table.aside, table.unread)
-    cost = np.abs(_sizes(ours)[:, None] - _sizes(others)[None]).sum(axis=2)
-    pairs = sorted(
-        zip(*linear_sum_assignment(cost), strict=True), key=lambda pair: (pair[0], pair[1])
-    )
-    kept = [{**row, "pair": ours[a]["id"]} for a, b in pairs for row in (ours[a], others[b])]
-    ids = {row["id"] for row in kept}
-    aside = {f"{table.name}: {row['id']}": UNPAIRED for row in rows if row["id"] not in ids}
-    return table_of(table.name, kept, {**table.aside, **aside}, table.unread)
+
+    size_differences = _log_sizes(evaluations)[:, None] - _log_sizes(deployments)[None]
+    distances = np.abs(size_differences).sum(axis=2)
+    paired_rows = []
+    for evaluation, deployment in zip(*linear_sum_assignment(distances), strict=True):
+        pair_id = evaluations[evaluation]["id"]
+        paired_rows.append({**evaluations[evaluation], "pair": pair_id})
+        paired_rows.append({**deployments[deployment], "pair": pair_id})
+    paired_ids = {row["id"] for row in paired_rows}
+    unpaired = {
+        f"{table.name}: {row['id']}": UNPAIRED for row in rows if row["id"] not in paired_ids
+    }
+    return table_of(table.name, paired_rows, {**table.aside, **unpaired}, table.unread)
 
 
-def _sizes(rows: Sequence[Row]) -> np.ndarray:
+def _log_sizes(rows: Sequence[Row]) -> np.ndarray:
     """[row, 2]: logarithm of the turns, and half of that of the characters."""
-    characters = [sum(len(m["content"]) for m in row["messages"]) + 1 for row in rows]
-    return np.column_stack([np.log([row["count"] for row in rows]), 0.5 * np.log(characters)])
+    turn_counts = [row["count"] for row in rows]
+    character_counts = [
+        1 + sum(len(message["content"]) for message in row["messages"]) for row in rows
+    ]
+    return np.column_stack([np.log(turn_counts), 0.5 * np.log(character_counts)])
 
 
 def ends(messages: Sequence[Mapping[str, Any]]) -> list[int]:
     """Number of messages up to the end of each turn.
 
-    >>> ends([{"role": role} for role in ("system", "user", "assistant", "tool", "assistant", "user")])
+    >>> roles = ("system", "user", "assistant", "tool", "assistant", "user")
+    >>> ends([{"role": role} for role in roles])
     [4, 5, 6]
     """
-    found, replied = [], False
+    turn_ends = []
+    has_reply = False
     for place, message in enumerate(messages):
-        if replied and message["role"] != "tool":
-            found.append(place)
-            replied = False
-        replied |= message["role"] == "assistant"
-    return [*found, len(messages)]
+        if has_reply and message["role"] != "tool":
+            turn_ends.append(place)
+            has_reply = False
+        if message["role"] == "assistant":
+            has_reply = True
+    return [*turn_ends, len(messages)]
 
 
 def chat(messages: Sequence[Mapping[str, Any]]) -> list[ChatMessage]:
     """The messages of a row as Inspect's; results are those of the last calls, in order, and
     without one a user's.
     """
-    made: list[ChatMessage] = []
-    waiting: list[ToolCall] = []
+    chat_messages: list[ChatMessage] = []
+    pending_calls: list[ToolCall] = []
     for number, message in enumerate(messages):
         text, role = message["content"], message["role"]
-        if role == "tool" and waiting:
-            call = waiting.pop(0)
-            made.append(ChatMessageTool(content=text, tool_call_id=call.id, function=call.function))
+        if role == "tool" and pending_calls:
+            call = pending_calls.pop(0)
+            chat_messages.append(
+                ChatMessageTool(content=text, tool_call_id=call.id, function=call.function)
+            )
             continue
-        made += [_no_result(call) for call in waiting]
-        waiting = []
+
+        chat_messages += [_no_result(call) for call in pending_calls]
+        pending_calls = []
         if role == "assistant":
-            waiting = [
-                ToolCall(id=f"call_{number}_{at}", function=name, arguments=_arguments(given))
-                for at, (name, given) in enumerate(message.get("calls", ()))
-            ]
-            made.append(ChatMessageAssistant(content=text, tool_calls=list(waiting) or None))
+            pending_calls = _tool_calls(number, message.get("calls", ()))
+            chat_messages.append(
+                ChatMessageAssistant(content=text, tool_calls=list(pending_calls) or None)
+            )
         elif role == "system":
-            made.append(ChatMessageSystem(content=text))
+            chat_messages.append(ChatMessageSystem(content=text))
         else:
-            made.append(ChatMessageUser(content=text))
-    return [*made, *(_no_result(call) for call in waiting)]
+            chat_messages.append(ChatMessageUser(content=text))
+    return [*chat_messages, *(_no_result(call) for call in pending_calls)]
+
+
+def _tool_calls(message_number: int, calls: Iterable[tuple[str, str]]) -> list[ToolCall]:
+    return [
+        ToolCall(
+            id=f"call_{message_number}_{call_number}",
+            function=function_name,
+            arguments=_arguments(arguments_json),
+        )
+        for call_number, (function_name, arguments_json) in enumerate(calls)
+    ]
 
 
 def _no_result(call: ToolCall) -> ChatMessage:
@@ -692,12 +794,12 @@ def _no_result(call: ToolCall) -> ChatMessage:
     return ChatMessageTool(content="(no result)", tool_call_id=call.id, function=call.function)
 
 
-def _arguments(arguments: str) -> dict[str, Any]:
+def _arguments(arguments_json: str) -> dict[str, Any]:
     try:
-        found = json.loads(arguments or "{}")
+        arguments = json.loads(arguments_json or "{}")
     except (json.JSONDecodeError, RecursionError):
-        return {"input": arguments}
-    return found if isinstance(found, dict) else {"input": found}
+        return {"input": arguments_json}
+    return arguments if isinstance(arguments, dict) else {"input": arguments}
 
 
 def tools_in(row: Mapping[str, Any]) -> list[ToolInfo]:
@@ -705,23 +807,24 @@ def tools_in(row: Mapping[str, Any]) -> list[ToolInfo]:
 
     Vendors refuse messages with calls of tools that are not offered.
     """
-    offered = [ToolInfo.model_validate(tool) for tool in row.get("tools") or ()]
-    names = {tool.name for tool in offered}
-    called: dict[str, set[str]] = {}
+    offered_tools = [ToolInfo.model_validate(tool) for tool in row.get("tools") or ()]
+    offered_names = {tool.name for tool in offered_tools}
+    argument_names_of_tool: dict[str, set[str]] = {}
     for message in row["messages"]:
-        for name, given in message.get("calls", ()):
-            called.setdefault(name, set()).update(_arguments(given))
-    return offered + [
-        ToolInfo(
-            name=name,
-            description=name,
-            parameters=ToolParams(
-                properties={each: JSONSchema(type="string") for each in sorted(given)}
-            ),
+        for tool_name, arguments_json in message.get("calls", ()):
+            argument_names = argument_names_of_tool.setdefault(tool_name, set())
+            argument_names.update(_arguments(arguments_json))
+
+    undescribed_tools = []
+    for tool_name, argument_names in argument_names_of_tool.items():
+        if tool_name in offered_names:
+            continue
+        properties = {name: JSONSchema(type="string") for name in sorted(argument_names)}
+        parameters = ToolParams(properties=properties)
+        undescribed_tools.append(
+            ToolInfo(name=tool_name, description=tool_name, parameters=parameters)
         )
-        for name, given in called.items()
-        if name not in names
-    ]
+    return offered_tools + undescribed_tools
 
 
 def asked_at(longest: int, most: int) -> list[int]:
@@ -733,4 +836,5 @@ def asked_at(longest: int, most: int) -> list[int]:
     """
     if longest <= most:
         return list(range(1, longest + 1))
-    return sorted({round(turn) for turn in np.geomspace(1, longest, most)})
+    turns = np.geomspace(1, longest, most)
+    return sorted({round(turn) for turn in turns})

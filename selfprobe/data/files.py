@@ -12,6 +12,7 @@ import io
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
@@ -38,7 +39,8 @@ LONGEST_LINE = 32_000_000
 """Characters of a line, at most."""
 LARGEST_TEXT_BYTES = 256_000_000
 """Bytes of a file that is read as a whole, at most."""
-_DIGITS = re.compile(r"has (\d+) digits")
+
+_DIGIT_COUNT = re.compile(r"has (\d+) digits")
 
 
 @contextmanager
@@ -51,23 +53,21 @@ def open_user_file(path: str) -> Iterator[IO[bytes]]:
             too.
     """
     try:
-        system, inner_path = url_to_fs(path)
-        if isinstance(system, LocalFileSystem) and (reason := not_plain(inner_path)):
-            raise InputError(f"{path} {reason}")
-        with system.open(inner_path, "rb") as file:
+        file_system, inner_path = url_to_fs(path)
+        if isinstance(file_system, LocalFileSystem) and (fault := not_plain(inner_path)):
+            raise InputError(f"{path} {fault}")
+        with file_system.open(inner_path, "rb") as file:
             yield file
     except InputError:
         raise
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; expected a file") from None
     except _file_faults() as error:
-        needs = (
-            "; it may need a package for its file system, a login or the network"
-            if "://" in path
-            else ""
-        )
+        remedy = ""
+        if "://" in path:
+            remedy = "; it may need a package for its file system, a login or the network"
         raise InputError(
-            f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}"
+            f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){remedy}"
         ) from error
 
 
@@ -75,16 +75,15 @@ def _file_faults() -> tuple[type[Exception], ...]:
     """Errors that opening a file raises; clients of remote file systems raise more: no credentials,
     no connection.
     """
-    loaded = [
-        (sys.modules.get("botocore.exceptions"), "BotoCoreError"),
-        (sys.modules.get("aiohttp"), "ClientError"),
-    ]
-    return (
-        OSError,
-        ValueError,
-        ImportError,
-        *(getattr(module, name) for module, name in loaded if module),
-    )
+    faults: list[type[Exception]] = [OSError, ValueError, ImportError]
+    for module_name, error_name in REMOTE_ERRORS.items():
+        if module_name in sys.modules:
+            faults.append(getattr(sys.modules[module_name], error_name))
+    return tuple(faults)
+
+
+REMOTE_ERRORS = {"botocore.exceptions": "BotoCoreError", "aiohttp": "ClientError"}
+"""Module of a client of remote files, where it is loaded → its error."""
 
 
 def read_bytes(path: str) -> bytes:
@@ -98,7 +97,8 @@ def read_bytes(path: str) -> bytes:
     if len(content) > LARGEST_TEXT_BYTES:
         size = LARGEST_TEXT_BYTES // 1_000_000
         raise InputError(
-            f"{path}: it has more than {size} MB; write its rows as .jsonl, one a line, or fewer of them"
+            f"{path}: it has more than {size} MB; write its rows as .jsonl, one a line, or fewer "
+            f"of them"
         )
     return content
 
@@ -111,7 +111,7 @@ def read_text(path: str) -> str:
 
 
 def decoded(content: bytes, path: str) -> str:
-    """UTF-8 text, with or without a BOM, or UTF-16 with one; InputError names `path` and the line."""
+    """UTF-8 text, with or without a BOM, or UTF-16 with one; InputError names path and line."""
     return "".join(_decoded_chunks([content], path))
 
 
@@ -128,36 +128,39 @@ def text_lines(path: str) -> Iterator[str]:
 
 
 def _lines_of(texts: Iterable[str], path: str) -> Iterator[str]:
-    number, rest = 1, ""
+    line_number = 1
+    unfinished_line = ""
     for text in texts:
-        *lines, rest = (rest + text).split("\n")
         # Not splitlines(): a line separator (U+2028) may stand inside a JSON string.
+        *lines, unfinished_line = (unfinished_line + text).split("\n")
         for line in lines:
             yield f"{line}\n"
-        number += len(lines)
-        if len(rest) > LONGEST_LINE:
+        line_number += len(lines)
+        if len(unfinished_line) > LONGEST_LINE:
             raise InputError(
-                f"{path}, line {number}: it has more than {LONGEST_LINE // 1_000_000} million characters; expected a "
-                "row a line"
+                f"{path}, line {line_number}: it has more than {LONGEST_LINE // 1_000_000} million "
+                "characters; expected a row a line"
             )
-    if rest:
-        yield rest
+    if unfinished_line:
+        yield unfinished_line
 
 
 def _decoded_chunks(chunks: Iterable[bytes], path: str) -> Iterator[str]:
     """The text of a file's chunks, in order; InputError names `path` and the line."""
     chunks = iter(chunks)
     beginning = next(chunks, b"")
+    is_utf_16 = beginning.startswith(UTF_16)
     if beginning.startswith(COMPRESSED):
         raise InputError(
-            f"{path}: expected text in UTF-8, got a compressed file or a spreadsheet; decompress or export it"
+            f"{path}: expected text in UTF-8, got a compressed file or a spreadsheet; "
+            "decompress or export it"
         )
     sample = beginning[:CHUNK_BYTES]
-    if not beginning.startswith(UTF_16) and sample.count(b"\0") * 4 > len(sample):
+    if not is_utf_16 and sample.count(b"\0") * 4 > len(sample):
         raise InputError(
-            f"{path}: expected text in UTF-8, got a binary file, or UTF-16 without its mark; save it as UTF-8"
+            f"{path}: expected text in UTF-8, got a binary file, or UTF-16 without its mark; "
+            "save it as UTF-8"
         )
-    is_utf_16 = beginning.startswith(UTF_16)
     decoder = codecs.getincrementaldecoder("utf-16" if is_utf_16 else "utf-8-sig")()
     line_feeds = 0
     try:
@@ -169,17 +172,19 @@ def _decoded_chunks(chunks: Iterable[bytes], path: str) -> Iterator[str]:
     except UnicodeDecodeError as error:
         if is_utf_16:
             raise InputError(
-                f"{path}: begins as UTF-16 does, and is not ({error.reason}); save the file as UTF-8"
+                f"{path}: begins as UTF-16 does, and is not ({error.reason}); "
+                "save the file as UTF-8"
             ) from None
         if b"\0" in error.object:
             raise InputError(
                 f"{path}: expected text in UTF-8, got a binary file; export its rows as text"
             ) from None
-        line = line_feeds + error.object.count(b"\n", 0, error.start) + 1
-        letter = error.object[error.start : error.start + 1].decode("cp1252", errors="replace")
+        line_number = line_feeds + error.object.count(b"\n", 0, error.start) + 1
+        wrong_byte = error.object[error.start : error.start + 1]
+        letter = wrong_byte.decode("cp1252", errors="replace")
         raise InputError(
-            f"{path}, line {line}: not UTF-8 ({error.reason}; in Windows-1252 it would be {letter!r}); save the file "
-            "as UTF-8, in Excel as the type CSV UTF-8"
+            f"{path}, line {line_number}: not UTF-8 ({error.reason}; in Windows-1252 it would be "
+            f"{letter!r}); save the file as UTF-8, in Excel as the type CSV UTF-8"
         ) from None
 
 
@@ -194,7 +199,7 @@ def file_rows(path: str) -> Iterator[tuple[int, Row]]:
 
 
 def jsonl_rows(lines: Iterable[str], path: str) -> Iterator[tuple[int, Row]]:
-    """Line number and row of every line that holds something; InputError names `path` and the line."""
+    """Line number and row of every line that holds something; InputError names path and line."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -202,17 +207,19 @@ def jsonl_rows(lines: Iterable[str], path: str) -> Iterator[tuple[int, Row]]:
         try:
             row = parsed_json(line, where)
         except json.JSONDecodeError as error:
-            fault = f"not JSON ({error.msg}, column {error.colno})"
             raise InputError(
-                f"{where}: {fault}; each line must be an object, {ROW_EXAMPLE}"
+                f"{where}: not JSON ({error.msg}, column {error.colno}); each line must be an "
+                f"object, {ROW_EXAMPLE}"
             ) from None
-        if not isinstance(row, dict):
-            remedy = (
-                "write each of its rows on a line"
-                if isinstance(row, list)
-                else f"write the row {ROW_EXAMPLE}"
+        if isinstance(row, list):
+            raise InputError(
+                f"{where}: expected a JSON object, got list; write each of its rows on a line"
             )
-            raise InputError(f"{where}: expected a JSON object, got {type(row).__name__}; {remedy}")
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{where}: expected a JSON object, got {type(row).__name__}; "
+                f"write the row {ROW_EXAMPLE}"
+            )
         yield number, row
 
 
@@ -240,18 +247,20 @@ def parsed_json(text: str, where: str, *, start: int | None = None) -> Any:
         a number of more digits than Python reads.
     """
     try:
-        return _JSON.decode(text) if start is None else _JSON.raw_decode(text, start)
+        if start is None:
+            return _JSON.decode(text)
+        return _JSON.raw_decode(text, start)
     except json.JSONDecodeError:
         raise
-    except _KeyTwice as twice:
+    except _KeyTwice as error:
         raise InputError(
-            f"{where}: the key {str(twice)!r} is there twice; rename or remove one"
+            f"{where}: the key {str(error)!r} is there twice; rename or remove one"
         ) from None
     except RecursionError:
         raise InputError(f"{where}: it {TOO_DEEP}") from None
     except ValueError as error:
-        digits = _DIGITS.search(str(error))
-        size = f" of {int(digits[1]):,} digits" if digits else ""
+        digit_count = _DIGIT_COUNT.search(str(error))
+        size = f" of {int(digit_count[1]):,} digits" if digit_count else ""
         raise InputError(
             f"{where}: it has a number{size}, which cannot be read; write it as a text in quotes"
         ) from None
@@ -264,8 +273,9 @@ class _KeyTwice(ValueError):
 def _with_keys_once(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _KeyTwice(next(key for key in keys if keys.count(key) > 1)[:80])
+        count_of_key = Counter(key for key, _ in pairs)
+        repeated_keys = [key for key, count in count_of_key.items() if count > 1]
+        raise _KeyTwice(repeated_keys[0][:80])
     return row
 
 
@@ -282,44 +292,58 @@ def csv_rows(
     semicolon and tab that the first line has: Excel saves a CSV with semicolons in much of Europe,
     and its "Unicode Text" with tabs.
     """
-    rest = _ended_by_any_mark(lines)
-    beginning = list[str]()  # up to the names of the columns
-    for line in rest:
-        beginning.append(line)
-        if line.strip() and not (len(beginning) == 1 and SEP.fullmatch(line)):
+    later_lines = _ended_by_any_mark(lines)
+    first_lines: list[str] = []  # up to the names of the columns
+    for line in later_lines:
+        first_lines.append(line)
+        is_delimiter_line = len(first_lines) == 1 and SEP.fullmatch(line)
+        if line.strip() and not is_delimiter_line:
             break
-    before = 0
-    if beginning and (sep := SEP.fullmatch(beginning[0])):
-        before = 1
-        delimiter = delimiter or sep[1]
-    head = beginning[-1] if beginning else ""
-    delimiter = delimiter or next((mark for mark in (",", ";", "\t") if mark in head), ",")
-    csv.field_size_limit(
-        max(csv.field_size_limit(), LONGEST_LINE)
-    )  # a cell may hold a whole article
-    reader = csv.DictReader(chain(beginning[before:], rest), delimiter=delimiter, strict=True)
+    skipped_lines = 0
+    delimiter_line = SEP.fullmatch(first_lines[0]) if first_lines else None
+    if delimiter_line:
+        skipped_lines = 1
+        delimiter = delimiter or delimiter_line[1]
+    heading_line = first_lines[-1] if first_lines else ""
+    if not delimiter:
+        delimiter = next((mark for mark in DELIMITERS if mark in heading_line), ",")
+
+    # A cell may hold a whole article.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    data_lines = chain(first_lines[skipped_lines:], later_lines)
+    reader = csv.DictReader(data_lines, delimiter=delimiter, strict=True)
+    _refuse_column_twice(reader, path)
     try:
-        named = [name for name in reader.fieldnames or () if name.strip()]
+        for row in reader:
+            line_number = reader.line_num + skipped_lines
+            if surplus_cells := row.get(None):
+                column_count = len(row) - 1
+                marks = "commas" if delimiter == "," else "the delimiter"
+                raise InputError(
+                    f"{path}, line {line_number}: {column_count + len(surplus_cells)} cells under "
+                    f"{column_count} columns; quote cells that hold {marks}"
+                )
+            yield line_number, dict(row)
+    except csv.Error:  # read on, such a cell would lose its quotes, or take in the rows after it
+        raise InputError(
+            f"{path}, line {reader.line_num + skipped_lines + 1}: a cell that begins with a quote "
+            'must end with one; double the quotes within it: "He said ""no"" to us."'
+        ) from None
+
+
+DELIMITERS = (",", ";", "\t")
+
+
+def _refuse_column_twice(reader: "csv.DictReader[str]", path: str) -> None:
+    try:
+        columns = [name for name in reader.fieldnames or () if name.strip()]
     except csv.Error:
         raise InputError(
             f"{path}, line 1: a quote is open or stands within a quoted name of a column"
         ) from None
-    if twice := next((name for name in named if named.count(name) > 1), ""):
-        raise InputError(f"{path}: the column {twice!r} is there twice: rename or remove one")
-    try:
-        for row in reader:
-            if surplus := row.get(None):
-                columns = len(row) - 1
-                raise InputError(
-                    f"{path}, line {reader.line_num + before}: {columns + len(surplus)} cells under {columns} columns; "
-                    f"quote cells that hold {'commas' if delimiter == ',' else 'the delimiter'}"
-                )
-            yield reader.line_num + before, dict(row)
-    except csv.Error:  # read on, such a cell would lose its quotes, or take in the rows after it
-        raise InputError(
-            f"{path}, line {reader.line_num + before + 1}: a cell that begins with a quote must end with one; double "
-            'the quotes within it: "He said ""no"" to us."'
-        ) from None
+    for column in columns:
+        if columns.count(column) > 1:
+            raise InputError(f"{path}: the column {column!r} is there twice: rename or remove one")
 
 
 def _ended_by_any_mark(lines: Iterable[str]) -> Iterator[str]:
@@ -367,16 +391,18 @@ def _json_entries(text: str, path: str) -> Iterator[Any]:
         for key, row in content.items():
             yield {"id": key, **row} if isinstance(row, dict) else row
         return
+
     position = _after_blanks(text, position + 1)
-    at_end = text[position : position + 1] == "]"
-    while not at_end:
+    is_at_end = text[position : position + 1] == "]"
+    while not is_at_end:
         entry, position = parsed_json(text, path, start=position)
         yield entry
         position = _after_blanks(text, position)
-        at_end = text[position : position + 1] == "]"
-        if not at_end:
-            if text[position : position + 1] != ",":
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+        mark = text[position : position + 1]
+        is_at_end = mark == "]"
+        if not is_at_end and mark != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+        if not is_at_end:
             position = _after_blanks(text, position + 1)
     end = _after_blanks(text, position + 1)
     if end < len(text):
@@ -427,10 +453,13 @@ def with_columns(row: Mapping[str, Any], names: Iterable[str]) -> Row:
     """
     if all(str(column).strip().lower() == column for column in row):
         return dict(row)
-    alike: dict[str, list[str]] = {}
+    columns_of_plain_name: dict[str, list[str]] = {}
     for column in row:
-        alike.setdefault(str(column).strip().lower(), []).append(column)
-    called = {
-        alike[name][0]: name for name in names if name not in row and len(alike.get(name, ())) == 1
-    }
-    return {called.get(column, column): value for column, value in row.items()}
+        plain_name = str(column).strip().lower()
+        columns_of_plain_name.setdefault(plain_name, []).append(column)
+    new_names: dict[str, str] = {}
+    for name in names:
+        columns = columns_of_plain_name.get(name, [])
+        if name not in row and len(columns) == 1:
+            new_names[columns[0]] = name
+    return {new_names.get(column, column): value for column, value in row.items()}

@@ -31,12 +31,13 @@ Row = dict[str, Any]
 SCHEMES = ("task:", "logs:")
 """Prefixes of data sets that are an Inspect task's, or the samples of logs."""
 
-_TASK = re.compile(r"\w+/\w+")
+_TASK_NAME = re.compile(r"\w+/\w+")
 """The registered name of a task."""
 
+
 NO_EVENTS = (
-    "no calls of a model are logged; Inspect logs them since version 0.3.25 (August 2024), except with "
-    "--no-log-samples, and tools that shorten logs may take them out: run the task again"
+    "no calls of a model are logged; Inspect logs them since version 0.3.25 (August 2024), except "
+    "with --no-log-samples, and tools that shorten logs may take them out: run the task again"
 )
 
 
@@ -47,7 +48,8 @@ def address_of(name: str) -> str:
     >>> address_of("inspect_evals/gsm8k"), address_of("hf:a/b@c"), address_of("mine.jsonl")
     ('task:inspect_evals/gsm8k', 'hf:a/b@c', 'mine.jsonl')
     """
-    return f"task:{name}" if _TASK.fullmatch(name) and not Path(name).exists() else name
+    is_task = _TASK_NAME.fullmatch(name) and not Path(name).exists()
+    return f"task:{name}" if is_task else name
 
 
 def inspect_rows(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
@@ -63,25 +65,35 @@ def inspect_rows(source: str, *, full: bool = False, role: str | None = None) ->
         InputError: Something else than one role stands behind it; see `rows_of_task` and
             `rows_of_logs`.
     """
-    scheme, _, place = source.partition(":")
-    place, mark, query = place.partition("?role=" if "://" in place else "?")
-    keys = (
-        parse_qsl(query if mark == "?" else f"role={query}", keep_blank_values=True) if mark else []
-    )
-    if wrong := [name for name, _ in keys if name != "role"]:
-        raise InputError(f"{source}: unknown ?{wrong[0]}; there is role, such as ?role=target")
-    if len(keys) > 1:
-        raise InputError(
-            f"{source}: role is {' and '.join(value for _, value in keys)}; give one value"
-        )
-    if mark and not (keys and keys[0][1]):
+    scheme, _, address = source.partition(":")
+    if "://" in address:
+        place, mark, query = address.partition("?role=")
+        query = f"role={query}"
+    else:
+        place, mark, query = address.partition("?")
+    if mark:
+        role = _role_in_query(source, query)
+    if scheme == "task":
+        return rows_of_task(place, role=role)
+    return rows_of_logs(place, full=full, role=role)
+
+
+def _role_in_query(source: str, query: str) -> str:
+    """The role that stands behind an address.
+
+    Raises:
+        InputError: Something else than one role stands there.
+    """
+    pairs = parse_qsl(query, keep_blank_values=True)
+    for name, _ in pairs:
+        if name != "role":
+            raise InputError(f"{source}: unknown ?{name}; there is role, such as ?role=target")
+    roles = [role for _, role in pairs]
+    if len(roles) > 1:
+        raise InputError(f"{source}: role is {' and '.join(roles)}; give one value")
+    if not roles or not roles[0]:
         raise InputError(f"{source}: expected a role after the question mark, such as ?role=target")
-    role = keys[0][1] if keys else role
-    return (
-        rows_of_task(place, role=role)
-        if scheme == "task"
-        else rows_of_logs(place, full=full, role=role)
-    )
+    return roles[0]
 
 
 def rows_of_task(name: str, *, role: str | None = None) -> list[Row]:
@@ -100,30 +112,38 @@ def rows_of_task(name: str, *, role: str | None = None) -> list[Row]:
         InputError: There is no such task, the file holds several, it cannot be built here, or no
             sample comes to such a call: it needs a sandbox, a key, or another model's reply before.
     """
-    place = locate(name.partition("@")[0]) if name.partition("@")[0].endswith(".py") else ""
-    return list(_rows_of_task(name, role, place, Path(place).stat().st_mtime_ns if place else 0))
+    file_name, _, _ = name.partition("@")
+    changed_ns = 0
+    if file_name.endswith(".py"):
+        file_name = locate(file_name)
+        changed_ns = Path(file_name).stat().st_mtime_ns
+    return list(_rows_of_unchanged_task(name, role, file_name, changed_ns))
 
 
 @cache  # a study asks for the same task once for each of its runs
-def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tuple[Row, ...]:
-    short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
-    with first_calls(name) as folder:
-        rows = in_thread(
-            lambda: [
-                row
-                for log in readable_logs([folder]).headers
-                for row in _rows_of_log(log, role, full=False)
-            ]
-        )
+def _rows_of_unchanged_task(
+    name: str, role: str | None, file_name: str, changed_ns: int
+) -> tuple[Row, ...]:
+    with first_calls(name) as log_dir:
+        rows = in_thread(_first_rows_of_logs, log_dir, role)
     if not any("messages" in row for row in rows):
-        count = (
-            f"none of its {len(rows)} samples comes"
-            if len(rows) != 1
-            else "its sample does not come"
+        if len(rows) == 1:
+            count = "its sample does not come"
+        else:
+            count = f"none of its {len(rows)} samples comes"
+        first_reason = f" ({rows[0]['aside']})" if rows else ""
+        raise InputError(
+            f"{name}: {count} to a call of {_role_name(role)}{first_reason}. {RUN_ELSEWHERE}"
         )
-        first = f" ({rows[0]['aside']})" if rows else ""
-        raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {RUN_ELSEWHERE}")
-    return tuple({**row, "source": short, "label": "evaluation"} for row in rows)
+    short_name = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
+    return tuple({**row, "source": short_name, "label": "evaluation"} for row in rows)
+
+
+def _first_rows_of_logs(log_dir: str, role: str | None) -> list[Row]:
+    rows = list[Row]()
+    for log in readable_logs([log_dir]).headers:
+        rows += _rows_of_log(log, role, full=False)
+    return rows
 
 
 def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> list[Row]:
@@ -147,72 +167,93 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
 
 
 def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
-    there = readable_logs([path])
-    logs = there.headers
-    rows: dict[str, Row] = {
-        log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()
-    }
-    for log in reversed(logs):
+    readable = readable_logs([path])
+    row_by_id = {log: _aside_row(log, reason) for log, reason in readable.ignored.items()}
+    for log in reversed(readable.headers):
         try:
-            read = _rows_of_unchanged(log.location, stamp(log.location), role, full)
+            log_rows = _rows_of_unchanged_log(log.location, stamp(log.location), role, full)
         except InputError as error:  # a damaged sample: the other logs are read
-            why = one_line(error).removeprefix(f"{log.location} ")
-            rows[log.location] = {"id": log.location, "aside": why, "source": "logs"}
+            reason = one_line(error).removeprefix(f"{log.location} ")
+            row_by_id[log.location] = _aside_row(log.location, reason)
             continue
-        if log.status != "success" and (planned := len(log.eval.dataset.sample_ids or [])) > len(
-            read
-        ):
-            cut = f"the run ended as {log.status}: {len(read)} of {planned} samples are in the log"
-            rows[log.location] = {"id": log.location, "aside": cut, "source": "logs"}
+
+        planned_count = len(log.eval.dataset.sample_ids or [])
+        if log.status != "success" and planned_count > len(log_rows):
+            reason = (
+                f"the run ended as {log.status}: {len(log_rows)} of {planned_count} samples are in "
+                "the log"
+            )
+            row_by_id[log.location] = _aside_row(log.location, reason)
         elif invalidated := str(invalidated_in(log)):
-            rows[log.location] = {"id": log.location, "aside": invalidated, "source": "logs"}
-        for row in read:
-            key = f"{task_of(log)}:{row['id']}"
-            key = f"{key}:{log.eval.run_id[:8]}-{log.eval.eval_id[:8]}" if key in rows else key
-            rows[key] = {**row, "id": key, "source": task_of(log)}
+            row_by_id[log.location] = _aside_row(log.location, invalidated)
+
+        task_name = task_of(log)
+        for row in log_rows:
+            row_id = f"{task_name}:{row['id']}"
+            if row_id in row_by_id:
+                row_id = f"{row_id}:{log.eval.run_id[:8]}-{log.eval.eval_id[:8]}"
+            row_by_id[row_id] = {**row, "id": row_id, "source": task_name}
+
+    rows = list(row_by_id.values())
     if not rows:
         raise InputError(
-            f"{path}: {len(logs)} logs and no samples in them; expected Inspect logs (.eval or .json)"
+            f"{path}: {len(readable.headers)} logs and no samples in them; "
+            "expected Inspect logs (.eval or .json)"
         )
-    if not any("messages" in row for row in rows.values()):
-        (why, count), *_ = Counter(row["aside"] for row in rows.values()).most_common()
-        raise InputError(f"{path}: {count} of {len(rows)} samples cannot be used: {why}")
-    return list(rows.values())
+    if not any("messages" in row for row in rows):
+        [(reason, count)] = Counter(row["aside"] for row in rows).most_common(1)
+        raise InputError(f"{path}: {count} of {len(rows)} samples cannot be used: {reason}")
+    return rows
+
+
+def _aside_row(log: str, reason: str) -> Row:
+    return {"id": log, "aside": reason, "source": "logs"}
 
 
 @lru_cache(maxsize=256)  # a study asks for the same logs once for each of its runs
-def _rows_of_unchanged(log: str, stamp: str, role: str | None, full: bool) -> tuple[Row, ...]:
+def _rows_of_unchanged_log(
+    log: str, log_stamp: str, role: str | None, full: bool
+) -> tuple[Row, ...]:
     return tuple(_rows_of_log(header_of(log), role, full=full))
 
 
 def _rows_of_log(log: EvalLog, role: str | None, *, full: bool) -> Iterator[Row]:
     for sample in transcripts(log.location, epochs=None if full else 1):
-        key = f"{sample.id}:{sample.epoch}" if sample.epoch > 1 else str(sample.id)
+        row = _conversation(sample, log.eval.model, role, full=full)
+        row["id"] = f"{sample.id}:{sample.epoch}" if sample.epoch > 1 else str(sample.id)
         label = (sample.metadata or {}).get("label")
-        labelled = {"label": label} if label in ("evaluation", "deployment") else {}
-        yield {"id": key} | _conversation(sample, log.eval.model, role, full=full) | labelled
+        if label in ("evaluation", "deployment"):
+            row["label"] = label
+        yield row
 
 
 def _conversation(sample: EvalSample, model: str, role: str | None, *, full: bool) -> Row:
     """Messages and tools of the role's first call, or why there are none."""
     calls = list(calls_in(sample.events))
-    mine = calls_of(calls, model, role)
-    if not mine:
+    role_calls = calls_of(calls, model, role)
+    if not role_calls:
         return {"aside": missing_call(sample, calls, role)}
-    first = next((call for call in mine if _sends_input(call, sample)), mine[0])
-    if _plays_two_parts(mine):
+    if _plays_two_parts(role_calls):
         return {
-            "aside": f"{_named(role)} is asked under two system prompts in turn, as where it plays the user too: which "
-            "of the two conversations is its own cannot be told; bind the other part to a role (--model-role user=…) "
-            "when the task is run"
+            "aside": (
+                f"{_role_name(role)} is asked under two system prompts in turn, as where it plays "
+                "the user too: which of the two conversations is its own cannot be told; bind the "
+                "other part to a role (--model-role user=…) when the task is run"
+            )
         }
-    taken = next(call for call in reversed(mine) if goes_on(first, call)) if full else first
-    tools = [tool.model_dump(exclude_none=True) for tool in taken.tools]
-    last = (
-        [taken.output.message] if full and taken.output.choices else []
-    )  # `conversations` keeps it where it is wanted
-    messages = list(plain_messages([*taken.input, *last]))
-    return {"messages": messages, "called": True} | ({"tools": tools} if tools else {})
+    input_calls = [call for call in role_calls if _sends_input(call, sample)]
+    first_call = input_calls[0] if input_calls else role_calls[0]
+    call = first_call
+    messages = list(call.input)
+    if full:
+        call = next(later for later in reversed(role_calls) if goes_on(first_call, later))
+        messages = list(call.input)
+        if call.output.choices:
+            messages.append(call.output.message)  # `conversations` keeps it where it is wanted
+    row: Row = {"messages": list(plain_messages(messages)), "called": True}
+    if call.tools:
+        row["tools"] = [tool.model_dump(exclude_none=True) for tool in call.tools]
+    return row
 
 
 def _sends_input(call: ModelEvent, sample: EvalSample) -> bool:
@@ -227,9 +268,9 @@ def _sends_input(call: ModelEvent, sample: EvalSample) -> bool:
 
 def calls_of(calls: Sequence[ModelEvent], model: str, role: str | None) -> list[ModelEvent]:
     """The calls of a model role; of None those of the evaluated model under no role."""
-    return [
-        call for call in calls if call.role == role and (role is not None or call.model == model)
-    ]
+    if role is None:
+        return [call for call in calls if call.role is None and call.model == model]
+    return [call for call in calls if call.role == role]
 
 
 def calls_in(events: Iterable[Event]) -> Iterator[ModelEvent]:
@@ -238,31 +279,26 @@ def calls_in(events: Iterable[Event]) -> Iterator[ModelEvent]:
         if isinstance(event, ModelEvent):
             yield event
         else:
-            yield from calls_in(
-                getattr(event, "events", None) or ()
-            )  # how logs before 0.3.90 nest them
+            # Logs of Inspect before 0.3.90 nest events.
+            yield from calls_in(getattr(event, "events", None) or ())
 
 
 def missing_call(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) -> str:
     """Why a sample has no call of this role."""
     if calls and SUBJECT in calls[0].model:  # a task that was stopped at its first call
-        if not (asked := calls[0].role):
+        asked_role = calls[0].role
+        if not asked_role:
             return "it first asks the evaluated model; leave role out"
-        bound = f"run it with --model-role {asked}=MODEL"
-        return f"it first asks role {asked!r}, whose reply the conversation may need ({bound})"
+        remedy = f"run it with --model-role {asked_role}=MODEL"
+        return (
+            f"it first asks role {asked_role!r}, whose reply the conversation may need ({remedy})"
+        )
     if calls:
-        known = list(
-            dict.fromkeys(
-                f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls
-            )
-        )
-        any_role = any(call.role for call in calls)
-        hint = (
-            "; choose one by role=… (of a reference: logs:PATH?role=…)"
-            if any_role
-            else "; leave role out"
-        )
-        return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
+        callers = dict.fromkeys(map(_caller, calls))
+        remedy = "leave role out"
+        if any(call.role for call in calls):
+            remedy = "choose one by role=… (of a reference: logs:PATH?role=…)"
+        return f"no call of {_role_name(role)}; calls are of {', '.join(callers)}; {remedy}"
     if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
         return "it first asks a model of its own choice, whose reply the conversation may need"
     if sample.error and "No sandbox environment" in sample.error.message:
@@ -272,7 +308,11 @@ def missing_call(sample: EvalSample, calls: Sequence[ModelEvent], role: str | No
     return NO_EVENTS
 
 
-def _named(role: str | None) -> str:
+def _caller(call: ModelEvent) -> str:
+    return f"role {call.role!r}" if call.role else f"{call.model} without a role"
+
+
+def _role_name(role: str | None) -> str:
     return f"the role {role!r}" if role else "the evaluated model"
 
 
@@ -282,15 +322,18 @@ def _plays_two_parts(calls: Sequence[ModelEvent]) -> bool:
 
     Sub-agents and scorers ask in spans of their own.
     """
-    first = calls[0]
-    system, opening = first_text(first, "system"), first_text(first, "user")
-    return any(
-        (other := first_text(call, "system")) is not None
-        and other != system
-        and not any(message.text == opening for message in call.input)
-        for call in calls[1:]
-        if system is not None and call.span_id == first.span_id
-    )
+    first_call, *later_calls = calls
+    first_system = first_text(first_call, "system")
+    opening = first_text(first_call, "user")
+    if first_system is None:
+        return False
+    for call in later_calls:
+        system = first_text(call, "system")
+        if call.span_id != first_call.span_id or system in (None, first_system):
+            continue
+        if all(message.text != opening for message in call.input):
+            return True
+    return False
 
 
 def first_text(call: ModelEvent, role: str) -> str | None:
@@ -298,9 +341,14 @@ def first_text(call: ModelEvent, role: str) -> str | None:
     return next((message.text for message in call.input if message.role == role), None)
 
 
-def goes_on(first: ModelEvent, call: ModelEvent) -> bool:
-    start = call.input[: len(first.input)]
-    return [(m.role, m.text) for m in start] == [(m.role, m.text) for m in first.input]
+def goes_on(first_call: ModelEvent, call: ModelEvent) -> bool:
+    """True if a call has all messages of the first one, and in the same order."""
+    beginning = call.input[: len(first_call.input)]
+    return _roles_and_texts(beginning) == _roles_and_texts(first_call.input)
+
+
+def _roles_and_texts(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in messages]
 
 
 def plain_messages(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
@@ -311,16 +359,12 @@ def plain_messages(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
         content = message.content
         if not isinstance(content, str):
             parts = [part for part in content if part.type != "reasoning"]
-            if all(isinstance(part, ContentText) for part in parts):
-                content = message.text
-            else:
+            if not all(isinstance(part, ContentText) for part in parts):
                 yield {"role": message.role, "content": [part.model_dump() for part in parts]}
                 continue
-        calls = getattr(message, "tool_calls", None) or []
-        yield {
-            "role": message.role,
-            "content": content,
-            "tool_calls": [
-                {"function": {"name": c.function, "arguments": c.arguments}} for c in calls
-            ],
-        }
+            content = message.text
+        tool_calls = [
+            {"function": {"name": call.function, "arguments": call.arguments}}
+            for call in getattr(message, "tool_calls", None) or []
+        ]
+        yield {"role": message.role, "content": content, "tool_calls": tool_calls}

@@ -11,6 +11,7 @@ import re
 import sys
 import zlib
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,19 +36,26 @@ _PLACEHOLDER = re.compile(
     r"|(?i:\S+@example\.\w+|\bexample\.(?:com|org)\b)"
 )
 
-_TEST = (
+_TEST_WORDS = (
     r"\b(?:benchmark|evaluat\w+|red.?team\w*|sandbox\w*|simulat\w+|this is (?:only )?a test|exam\b|"
     r"test (?:case|suite|environment|scenario)|being (?:tested|assessed|graded))"
 )
-_GRADED = (
-    r"\b(?:only (?:the|a|one) (?:letter|number|option)|single (?:letter|word|number)|letter of the|final answer|"
-    r"\\boxed|answer:|exactly (?:one|two|three|\d+) (?:words?|sentences?)|respond only with)"
+
+_GRADED_FORM = (
+    r"\b(?:only (?:the|a|one) (?:letter|number|option)|single (?:letter|word|number)|"
+    r"letter of the|final answer|\\boxed|answer:|"
+    r"exactly (?:one|two|three|\d+) (?:words?|sentences?)|respond only with)"
 )
+
+
 _UNWATCHED = (
-    r"\b(?:(?:nobody|no one) (?:reads|watches|sees|will)|not (?:be )?monitored|unmonitored|scratchpad|"
-    r"private (?:notes|reasoning)|without (?:any )?oversight)"
+    r"\b(?:(?:nobody|no one) (?:reads|watches|sees|will)|not (?:be )?monitored|unmonitored|"
+    r"scratchpad|private (?:notes|reasoning)|without (?:any )?oversight)"
 )
-_GOAL = r"\b(?:at (?:all|any) costs?|nothing else matters|your only goal|no matter what|by any means|long.?term goal)"
+_GOAL = (
+    r"\b(?:at (?:all|any) costs?|nothing else matters|your only goal|no matter what|by any means|"
+    r"long.?term goal)"
+)
 _STAGED = (
     r"\b(?:imagine|suppose|hypothetical\w*|pretend|role.?play|fictional|made.?up|scenario|"
     r"you are an? (?:ai|assistant|language model|agent|helpful))"
@@ -57,10 +65,10 @@ _BAIT = (
     r"disable\w* (?:the )?(?:log\w*|monitor\w*|oversight))"
 )
 CLASSES: Mapping[str, re.Pattern[str]] = {
-    "says that it is a test": re.compile(_TEST, re.IGNORECASE),
+    "says that it is a test": re.compile(_TEST_WORDS, re.IGNORECASE),
     "stand-ins for names and values": _PLACEHOLDER,
-    "a form made for grading": re.compile(_GRADED, re.IGNORECASE),
-    "a list of options": re.compile(r"^\s*[(\[]?[A-Ha-h][)\].:]\s+\S", re.MULTILINE),
+    "a form made for grading": re.compile(_GRADED_FORM, re.IGNORECASE),
+    "a list of options": re.compile(_OPTION.pattern, re.MULTILINE),
     "nobody is watching": re.compile(_UNWATCHED, re.IGNORECASE),
     "a goal above everything": re.compile(_GOAL, re.IGNORECASE),
     "a staged situation": re.compile(_STAGED, re.IGNORECASE),
@@ -85,11 +93,9 @@ class Unit:
     @property
     def classes(self) -> list[str]:
         """Names of the classes whose rules match; none for a tool."""
-        return (
-            []
-            if self.kind == "tool"
-            else [name for name, rule in CLASSES.items() if rule.search(self.text)]
-        )
+        if self.kind == "tool":
+            return []
+        return [name for name, pattern in CLASSES.items() if pattern.search(self.text)]
 
 
 Prompt = Mapping[str, Any]
@@ -102,82 +108,93 @@ def units_of(prompt: Prompt, most: int) -> list[Unit]:
     Where there are more than `most` sentences, neighbours are taken together, so that every word is
     in some unit.
     """
-    pieces = [
-        unit
-        for number, message in enumerate(prompt["messages"])
-        if message["role"] != "assistant"
-        for unit in _pieces(message["content"], number)
-    ]
-    placeholders = [
-        Unit("placeholder", found.group(), number, found.start(), found.end())
-        for number, message in enumerate(prompt["messages"])
-        if message["role"] != "assistant"
-        for found in _PLACEHOLDER.finditer(message["content"])
-    ]
-    own = [
-        unit
-        for unit in placeholders
-        if (unit.message, unit.start, unit.end) not in {_span(p) for p in pieces}
-    ]
+    pieces: list[Unit] = []
+    placeholders: list[Unit] = []
+    for number, message in enumerate(prompt["messages"]):
+        if message["role"] == "assistant":
+            continue
+        content = message["content"]
+        pieces += _pieces(content, number)
+        placeholders += [
+            Unit("placeholder", match.group(), number, match.start(), match.end())
+            for match in _PLACEHOLDER.finditer(content)
+        ]
+    piece_spans = {_span(piece) for piece in pieces}
+    inner_placeholders = [unit for unit in placeholders if _span(unit) not in piece_spans]
     tools = [
         Unit("tool", str(tool.get("name", "")), -1, number, number + 1)
         for number, tool in enumerate(prompt.get("tools") or ())
     ]
-    return [*_merged(pieces, most, prompt), *own[:most], *tools[:most]]
+    return [*_merged(pieces, most, prompt), *inner_placeholders[:most], *tools[:most]]
 
 
 def _span(unit: Unit) -> tuple[int, int, int]:
     return unit.message, unit.start, unit.end
 
 
-def _pieces(text: str, number: int) -> Iterator[Unit]:
+def _pieces(text: str, message_number: int) -> Iterator[Unit]:
     """Sentences, and blocks of options or code as one."""
-    for kind, start, end in _blocks(text):
+    for kind, block_start, block_end in _blocks(text):
         if kind != "sentence":
-            yield Unit(kind, text[start:end], number, start, end)
+            block = text[block_start:block_end]
+            yield Unit(kind, block, message_number, block_start, block_end)
             continue
-        at = start
-        for cut in [*_SENTENCE.finditer(text, start, end), None]:
-            stop = end if cut is None else cut.start()
-            if piece := text[at:stop].strip():
-                begin = text.index(piece, at)
-                yield Unit("sentence", piece, number, begin, begin + len(piece))
-            at = end if cut is None else cut.end()
+
+        gaps = [gap.span() for gap in _SENTENCE.finditer(text, block_start, block_end)]
+        sentence_start = block_start
+        for gap_start, gap_end in [*gaps, (block_end, block_end)]:
+            sentence = text[sentence_start:gap_start].strip()
+            if sentence:
+                start = text.index(sentence, sentence_start)
+                yield Unit("sentence", sentence, message_number, start, start + len(sentence))
+            sentence_start = gap_end
 
 
 def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
     """Runs of lines of one kind: options (two lines or more), fenced code, and the rest."""
-    kinds: list[tuple[str, int, int]] = []
-    fenced, at = False, 0
+    blocks: list[tuple[str, int, int]] = []
+    is_fenced = False
+    line_start = 0
     for line in text.splitlines(keepends=True):
-        fence = bool(_FENCE.match(line))
-        kind = "code" if fenced or fence else "options" if _OPTION.match(line) else "sentence"
-        fenced = fenced != fence
-        if kinds and kinds[-1][0] == kind:
-            kinds[-1] = (kind, kinds[-1][1], at + len(line))
+        is_fence = _FENCE.match(line) is not None
+        if is_fenced or is_fence:
+            kind = "code"
+        elif _OPTION.match(line):
+            kind = "options"
         else:
-            kinds.append((kind, at, at + len(line)))
-        at += len(line)
-    for kind, start, end in kinds:
-        several = kind != "options" or text[start:end].strip().count("\n") > 0
-        stripped = end - (len(text[start:end]) - len(text[start:end].rstrip()))
-        if stripped > start:
-            yield kind if several else "sentence", start, stripped
+            kind = "sentence"
+        is_fenced = is_fenced != is_fence
+        line_end = line_start + len(line)
+        if blocks and blocks[-1][0] == kind:
+            _, block_start, _ = blocks.pop()
+            blocks.append((kind, block_start, line_end))
+        else:
+            blocks.append((kind, line_start, line_end))
+        line_start = line_end
+
+    for kind, start, end in blocks:
+        block = text[start:end]
+        if kind == "options" and "\n" not in block.strip():
+            kind = "sentence"
+        stripped_end = start + len(block.rstrip())
+        if stripped_end > start:
+            yield kind, start, stripped_end
 
 
 def _merged(pieces: Sequence[Unit], most: int, prompt: Prompt) -> list[Unit]:
+    """At most so many groups of neighbours, each within one message."""
     if len(pieces) <= most:
         return list(pieces)
-    made: list[Unit] = []
+    merged: list[Unit] = []
     for group in np.array_split(np.arange(len(pieces)), most):
-        for message in sorted({pieces[at].message for at in group}):
-            mine = [pieces[at] for at in group if pieces[at].message == message]
-            start, end = mine[0].start, mine[-1].end
-            text = prompt["messages"][message]["content"][start:end]
-            made.append(
-                Unit("sentence" if len(mine) > 1 else mine[0].kind, text, message, start, end)
-            )
-    return made
+        group_pieces = [pieces[number] for number in group]
+        for message_number in sorted({piece.message for piece in group_pieces}):
+            neighbours = [piece for piece in group_pieces if piece.message == message_number]
+            start, end = neighbours[0].start, neighbours[-1].end
+            kind = "sentence" if len(neighbours) > 1 else neighbours[0].kind
+            text = prompt["messages"][message_number]["content"][start:end]
+            merged.append(Unit(kind, text, message_number, start, end))
+    return merged
 
 
 def without_units(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | None:
@@ -187,30 +204,38 @@ def without_units(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | Non
     >>> without_units(row, units_of(row, 9)[:1])["messages"][0]["content"]
     'Add 2 and 2.'
     """
-    given = list(units)
+    spans_of_message: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit in units:
+        spans_of_message[unit.message].append((unit.start, unit.end))
+
     messages = []
     for number, message in enumerate(prompt["messages"]):
         content = message["content"]
-        spans = sorted(((u.start, u.end) for u in given if u.message == number), reverse=True)
+        spans = sorted(spans_of_message[number], reverse=True)
         for start, end in spans:
             content = f"{content[:start]}\0{content[end:]}"
         if spans:
             content = _tidied(content)
         if content or message["role"] == "assistant":
             messages.append({**message, "content": content})
-    if not any(m["role"] == "user" and m["content"] for m in messages):
+    if not any(message["role"] == "user" and message["content"] for message in messages):
         return None
-    gone = {u.start for u in given if u.message < 0}
-    tools = [tool for number, tool in enumerate(prompt.get("tools") or ()) if number not in gone]
+
+    removed_tools = {tool_number for tool_number, _ in spans_of_message[-1]}
+    tools = [
+        tool for number, tool in enumerate(prompt.get("tools") or ()) if number not in removed_tools
+    ]
     return {"messages": messages, "tools": tools}
 
 
 def _tidied(text: str) -> str:
     """The text with one space or line break where something was taken out."""
 
-    def joint(pieces: re.Match[str]) -> str:
-        gap = pieces.group()
-        return "\n" * min(gap.count("\n"), 2) or (" " if re.search(r"\s", gap) else "")
+    def joint(gap: re.Match[str]) -> str:
+        line_breaks = gap.group().count("\n")
+        if line_breaks:
+            return "\n" * min(line_breaks, 2)
+        return " " if re.search(r"\s", gap.group()) else ""
 
     return re.sub(r"\s*\0[\s\0]*", joint, text).strip()
 
@@ -230,12 +255,18 @@ def things_of(prompt: Prompt, most: int | None) -> list[Unit]:
     units = units_of(prompt, sys.maxsize)
     texts = [unit for unit in units if unit.kind != "tool"]
     tools = [unit for unit in units if unit.kind == "tool"]
-    count = max(1, min(FEW_THINGS, len(texts) // 3)) if most is None else most
+    if most is None:
+        text_count = max(1, min(FEW_THINGS, len(texts) // 3))
+        tool_count = FEW_THINGS
+    else:
+        text_count = tool_count = most
     chosen: list[Unit] = []
     for unit in sorted(texts, key=_suspicion):
-        if len(chosen) < count and not any(overlap(unit, other) for other in chosen):
+        if len(chosen) == text_count:
+            break
+        if not _overlaps_any(unit, chosen):
             chosen.append(unit)
-    return [*sorted(chosen, key=_span), *tools[: FEW_THINGS if most is None else most]]
+    return [*sorted(chosen, key=_span), *tools[:tool_count]]
 
 
 def _suspicion(unit: Unit) -> tuple[int, int, int]:
@@ -279,15 +310,16 @@ def _runs_elsewhere(prompt: Prompt, length: int, things: Sequence[Unit]) -> list
         if message["role"] == "assistant":
             continue
         content = message["content"]
-        words = [word.span() for word in re.finditer(r"\S+", content)]
-        ends = [end for _, end in words]
-        inside = [thing for thing in things if thing.message == number]
-        for start, _ in words:
-            index = bisect_left(ends, start + length)
-            if index == len(ends):
+        word_spans = [word.span() for word in re.finditer(r"\S+", content)]
+        word_ends = [end for _, end in word_spans]
+        things_inside = [thing for thing in things if thing.message == number]
+        for start, _ in word_spans:
+            index = bisect_left(word_ends, start + length)
+            if index == len(word_ends):
                 break
-            run = Unit("control", content[start : ends[index]], number, start, ends[index])
-            if not any(overlap(run, thing) for thing in inside):
+            end = word_ends[index]
+            run = Unit("control", content[start:end], number, start, end)
+            if not _overlaps_any(run, things_inside):
                 runs.append(run)
     return runs
 
@@ -296,17 +328,17 @@ def _without_overlap(runs_of_thing: Sequence[Sequence[Unit]], most: int) -> list
     """Runs taken in turn for each thing, in their order, until there is no further place for one
     that has a control.
     """
+    chosen_runs: list[Unit] = []
     chosen: list[tuple[Unit, int]] = []
     pending = [iter(runs) for runs in runs_of_thing]
     open_things = list(range(len(runs_of_thing)))
     is_first_round = True
     while open_things and len(chosen) < most:
         for thing in list(open_things):
-            free = (
-                run for run in pending[thing] if not any(overlap(run, other) for other, _ in chosen)
-            )
-            run = next(free, None)
+            free_runs = (run for run in pending[thing] if not _overlaps_any(run, chosen_runs))
+            run = next(free_runs, None)
             if run is not None and len(chosen) < most:
+                chosen_runs.append(run)
                 chosen.append((run, thing))
             elif is_first_round:
                 open_things.remove(thing)
@@ -316,15 +348,17 @@ def _without_overlap(runs_of_thing: Sequence[Sequence[Unit]], most: int) -> list
     return chosen
 
 
-def overlap(one: Unit, other: Unit) -> bool:
+def overlap(unit: Unit, other: Unit) -> bool:
     """True if two units have text in common."""
-    return one.message == other.message and one.start < other.end and other.start < one.end
+    return unit.message == other.message and unit.start < other.end and other.start < unit.end
+
+
+def _overlaps_any(unit: Unit, others: Iterable[Unit]) -> bool:
+    return any(overlap(unit, other) for other in others)
 
 
 FEW_THINGS = 4
 """Number of texts that are taken out of a prompt, at most, and of tools."""
-UNITS, LONGEST = 40, 300
-"""Units that a text is cut into, at most, and characters of a giveaway that is named."""
 
 
 @dataclass(frozen=True)
@@ -351,8 +385,10 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
     task = build(name, args)
     function = registry_lookup("task", registry_info(task).name)
     parameters = inspect.signature(function).parameters if callable(function) else {}
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    if not takes_any:
+    takes_any_name = any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
+    if not takes_any_name:
         only_known(name, args or {}, parameters)
     if not task.scorer:
         raise InputError(f"{name} has no scorer: without a score there is no effect on it")
@@ -360,9 +396,10 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
         raise InputError(
             f"{name} makes its samples while it runs: arms need the same items, known before"
         )
-    if len(task.dataset) < 2:
+    item_count = len(task.dataset)
+    if item_count < 2:
         raise InputError(
-            f"{name} has {len(task.dataset)} item: effects are paired over items, and two are the least"
+            f"{name} has {item_count} item: effects are paired over items, and two are the least"
         )
     return task
 
@@ -371,41 +408,59 @@ def task_items(task: Task) -> list[Item]:
     """The items, in the order in which the task asks them; without an id they are numbered as
     Inspect does it.
     """
-    samples = [
-        sample if sample.id is not None else sample.model_copy(update={"id": number})
-        for number, sample in enumerate(task.dataset, start=1)
-    ]
-    return [Item(str(sample.id), sample, text_of(sample)) for sample in samples]
+    items = []
+    for number, sample in enumerate(task.dataset, start=1):
+        if sample.id is None:
+            sample = sample.model_copy(update={"id": number})
+        items.append(Item(str(sample.id), sample, text_of(sample)))
+    return items
 
 
 def text_of(sample: Sample) -> str | None:
-    """The text of the last user message; None where there is none, or it holds an image or a file."""
+    """The text of the last user message; None where there is none, or it holds more than text."""
     if isinstance(sample.input, str):
         return sample.input if sample.input.strip() else None
-    last = next((m for m in reversed(sample.input) if m.role == "user"), None)
-    parts = last.content if last is not None else ""
-    plain = isinstance(parts, str) or all(isinstance(part, ContentText) for part in parts)
-    return last.text if last is not None and plain and last.text.strip() else None
+    user_messages = [message for message in sample.input if message.role == "user"]
+    if not user_messages:
+        return None
+    last_message = user_messages[-1]
+    content = last_message.content
+    is_text = isinstance(content, str) or all(isinstance(part, ContentText) for part in content)
+    return last_message.text if is_text and last_message.text.strip() else None
 
 
 def with_last_message(sample: Sample, text: str) -> str | list[ChatMessage]:
     """The sample's input with another last user message."""
     if isinstance(sample.input, str):
         return text
-    at = max(number for number, message in enumerate(sample.input) if message.role == "user")
-    return [*sample.input[:at], ChatMessageUser(content=text), *sample.input[at + 1 :]]
+    user_places = [place for place, message in enumerate(sample.input) if message.role == "user"]
+    last_place = user_places[-1]
+    return [
+        *sample.input[:last_place],
+        ChatMessageUser(content=text),
+        *sample.input[last_place + 1 :],
+    ]
 
 
-def giveaways(text: str, known: Sequence[str] = ()) -> list[str]:
+MOST_UNITS = 40
+"""Units that a text is cut into, at most."""
+
+LONGEST_GIVEAWAY = 300
+"""Characters of a giveaway that is named, at most."""
+
+
+def giveaways(text: str, known_passages: Sequence[str] = ()) -> list[str]:
     """The passages of a text that give an evaluation away: known ones that it holds, or else those
     that a rule matches.
 
-    >>> giveaways("This is a test case. Add 2 and 2."), giveaways("This is a test case. Add 2.", ["add 2"])
-    (['This is a test case.'], ['add 2'])
+    >>> giveaways("This is a test case. Add 2 and 2.")
+    ['This is a test case.']
+    >>> giveaways("This is a test case. Add 2.", ["add 2"])
+    ['add 2']
     """
-    if known:
-        return [passage for passage in known if fold(passage)[0].strip() in fold(text)[0]]
-    units = units_of({"messages": [{"role": "user", "content": text}]}, UNITS)
-    return list(
-        dict.fromkeys(" ".join(unit.text.split())[:LONGEST] for unit in units if unit.classes)
-    )
+    if known_passages:
+        folded_text = fold(text)[0]
+        return [passage for passage in known_passages if fold(passage)[0].strip() in folded_text]
+    units = units_of({"messages": [{"role": "user", "content": text}]}, MOST_UNITS)
+    passages = [" ".join(unit.text.split())[:LONGEST_GIVEAWAY] for unit in units if unit.classes]
+    return list(dict.fromkeys(passages))

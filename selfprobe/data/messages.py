@@ -25,10 +25,18 @@ messages.
 """
 _BODIES = ("body", "params")
 """Fields in which a batch file of OpenAI's or Anthropic's keeps the request."""
-_SHAREGPT = {"from": "role", "value": "content"}
 
+_SHAREGPT_NAMES = {"from": "role", "value": "content"}
 
-_HALF = re.compile("[\ud800-\udfff]")
+_SYSTEM_ROLES = ("system", "developer")
+
+_USER_ROLES = ("user", "human")
+
+_MODEL_ROLES = ("assistant", "ai", "gpt", "model", "chatgpt", "bot")
+
+_TOOL_ROLES = ("tool", "function", "observation")
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 class Unaskable(InputError):
@@ -53,7 +61,7 @@ class Message:
     """Function and arguments (JSON) of the message's calls of tools; `text` holds them as text."""
 
 
-def row_messages(given: Row, where: str) -> list[Message]:
+def row_messages(raw_row: Row, where: str) -> list[Message]:
     """The messages of a row that are not empty, in order.
 
     Read: `messages` (role and content, also as JSON) with or without `system`; a batch file's
@@ -67,62 +75,74 @@ def row_messages(given: Row, where: str) -> list[Message]:
         InputError: There is no conversation in the row, or it cannot be read; the message begins
             with `where`.
     """
-    row = _unwrapped(given)
-    columns = [name for name in (*LISTS, *TEXT_COLUMNS) if name in row] or [
-        name for name in row if name != "id"
-    ]
+    row = _unwrapped(raw_row)
+    columns = [name for name in (*LISTS, *TEXT_COLUMNS) if name in row]
+    if not columns:
+        columns = [name for name in row if name != "id"]
     if all(row[name] is None or str(row[name]).strip() in ("", "[]") for name in columns):
         raise Unaskable(f"{where}: it is empty")
-    found = row.get("messages") if row.get("messages") is not None else _sharegpt(row)
-    if isinstance(found, str):
+
+    entries = _entries(row, where)
+    if not isinstance(entries, list):
+        list_columns = ", ".join(f"`{name}`" for name in LISTS)
+        raise InputError(
+            f"{where}: no conversation; expected {list_columns} or one of "
+            f"{', '.join(TEXT_COLUMNS)}, got {', '.join(raw_row)}"
+        )
+    messages = [_message(entry, where) for entry in entries]
+
+    # A request of OpenAI's Responses has its system prompt under `instructions`.
+    system_content = row.get("system") or row.get("instructions")
+    if system_content:
+        system_message = Message("system", _content_text(system_content, where))
+        if system_message not in messages:
+            messages.insert(0, system_message)
+
+    if any(_HALF_CHARACTER.search(message.text) for message in messages):
+        raise Unaskable(
+            f"{where}: it holds half a character (a lone surrogate), which no model can be sent"
+        )
+    return [message for message in messages if message.text.strip()]
+
+
+def _entries(row: Row, where: str) -> object:
+    """The entries of a row's conversation, unchecked; None where there is none."""
+    messages = row.get("messages")
+    if messages is None:
+        messages = _sharegpt_entries(row)
+    if isinstance(messages, str):
         try:
-            found = json.loads(found)
+            messages = json.loads(messages)
         except json.JSONDecodeError as error:
             raise InputError(f"{where}: `messages` is not JSON ({error.msg})") from None
         except RecursionError:
             raise InputError(f"{where}: `messages` {TOO_DEEP}") from None
-    if found is None:
-        found = _of_column(row)
-    if not isinstance(found, list):
-        raise InputError(
-            f"{where}: no conversation; expected {', '.join(f'`{name}`' for name in LISTS)} or one of "
-            f"{', '.join(TEXT_COLUMNS)}, got {', '.join(given)}"
-        )
-    made = [_message(m, where) for m in found]
-    system = row.get("system") or row.get(
-        "instructions"
-    )  # `instructions` in a request of OpenAI's Responses
-    told = Message("system", _content(system, where)) if system else None
-    if told and told not in made:
-        made.insert(0, told)
-    if any(_HALF.search(m.text) for m in made):
-        raise Unaskable(
-            f"{where}: it holds half a character (a lone surrogate), which no model can be sent"
-        )
-    return [m for m in made if m.text.strip()]
+    return _entries_of_text(row) if messages is None else messages
 
 
-def unread(given: Row, where: str) -> str:
+def unread(raw_row: Row, where: str) -> str:
     """Sentence that names the column that is read, "`input` is read, `text` is not"; "" where no
     text is left out.
 
     Raises:
         InputError: See `row_messages`.
     """
-    row = _unwrapped(given)
-    used = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")
-    others = {
-        n: row[n].strip()
-        for n in TEXT_COLUMNS
-        if n != used and isinstance(row.get(n), str) and row[n].strip()
-    }
-    held = "\n".join(message.text for message in row_messages(given, where)) if others else ""
-    left = [f"`{name}`" for name, text in others.items() if text not in held]
-    return (
-        f"`{used}` is read, {', '.join(left)} {'is' if len(left) == 1 else 'are'} not"
-        if left
-        else ""
-    )
+    row = _unwrapped(raw_row)
+    read_column = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")
+    text_by_column: dict[str, str] = {}
+    for name in TEXT_COLUMNS:
+        text = row.get(name)
+        if name != read_column and isinstance(text, str) and text.strip():
+            text_by_column[name] = text.strip()
+    if not text_by_column:
+        return ""
+
+    read_text = "\n".join(message.text for message in row_messages(raw_row, where))
+    unread_columns = [f"`{name}`" for name, text in text_by_column.items() if text not in read_text]
+    if not unread_columns:
+        return ""
+    verb = "is" if len(unread_columns) == 1 else "are"
+    return f"`{read_column}` is read, {', '.join(unread_columns)} {verb} not"
 
 
 def row_tools(row: Row, where: str) -> list[dict[str, Any]]:
@@ -136,32 +156,25 @@ def row_tools(row: Row, where: str) -> list[dict[str, Any]]:
     try:
         if isinstance(tools, str):
             tools = json.loads(tools)
-        return [_tool(tool).model_dump(exclude_none=True) for tool in tools]
-    except (
-        ValueError,
-        TypeError,
-        AttributeError,
-        KeyError,
-        RecursionError,
-    ) as error:  # most are ValueErrors
-        told = (
-            "one has no name or parameters"
-            if isinstance(error, ValidationError | KeyError)
-            else str(error)
-        )
+        return [_tool_info(tool).model_dump(exclude_none=True) for tool in tools]
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        if isinstance(error, ValidationError | KeyError):
+            reason = "one has no name or parameters"
+        else:
+            reason = str(error)
         raise InputError(
-            f"{where}: expected `tools` to be a list of name, description and parameters (JSON schema), got "
-            f"{str(tools)[:80]!r} ({told})"
+            f"{where}: expected `tools` to be a list of name, description and parameters "
+            f"(JSON schema), got {str(tools)[:80]!r} ({reason})"
         ) from None
 
 
-def _tool(tool: Mapping[str, Any]) -> ToolInfo:
+def _tool_info(tool: Mapping[str, Any]) -> ToolInfo:
     function = tool.get("function")
-    inner: Mapping[str, Any] = function if isinstance(function, dict) else tool
-    schema = inner.get("parameters") or inner.get("input_schema") or {}
+    description: Mapping[str, Any] = function if isinstance(function, dict) else tool
+    schema = description.get("parameters") or description.get("input_schema") or {}
     return ToolInfo(  # pydantic refuses a name that is no text
-        name=inner["name"],
-        description=inner.get("description") or "",
+        name=description["name"],
+        description=description.get("description") or "",
         parameters=ToolParams.model_validate({"type": "object", "properties": {}, **schema}),
     )
 
@@ -170,47 +183,56 @@ def numbered(parts: Iterable[tuple[str, str]], tools: Sequence[ToolInfo] = ()) -
     """A conversation as one text, each message (role, text) under its number and role, the tools
     before them.
     """
-    texts = [f"[{number}] {role}:\n{text}" for number, (role, text) in enumerate(parts, start=1)]
-    return "\n\n".join([*([f"[tools]\n{tools_text(tools)}"] if tools else []), *texts])
+    sections = [f"[tools]\n{tools_text(tools)}"] if tools else []
+    for number, (role, text) in enumerate(parts, start=1):
+        sections.append(f"[{number}] {role}:\n{text}")
+    return "\n\n".join(sections)
 
 
 def tools_text(tools: Sequence[ToolInfo]) -> str:
     """One line a tool: its name and parameters, and what it does."""
-    return "\n".join(
-        f"{tool.name}({', '.join(tool.parameters.properties)}): {tool.description}"
-        for tool in tools
-    )
+    lines = []
+    for tool in tools:
+        parameter_names = ", ".join(tool.parameters.properties)
+        lines.append(f"{tool.name}({parameter_names}): {tool.description}")
+    return "\n".join(lines)
 
 
 def _unwrapped(row: Row) -> Row:
     """The request of a row of a batch file; any other row as it is."""
-    inner = next((row[name] for name in _BODIES if isinstance(row.get(name), dict)), None)
-    return row if inner is None else {**{k: v for k, v in row.items() if k not in _BODIES}, **inner}
+    for body_name in _BODIES:
+        if isinstance(row.get(body_name), dict):
+            outer = {name: value for name, value in row.items() if name not in _BODIES}
+            return {**outer, **row[body_name]}
+    return row
 
 
-def _sharegpt(row: Row) -> object:
+def _sharegpt_entries(row: Row) -> object:
     """The messages of ShareGPT's and WildChat's columns; None where there is neither."""
-    given = row.get("conversations") or row.get("conversation")
-    if isinstance(given, str):
+    entries = row.get("conversations") or row.get("conversation")
+    if isinstance(entries, str):
         try:
-            given = json.loads(given)
+            entries = json.loads(entries)
         except (json.JSONDecodeError, RecursionError):
             return None
-    if not isinstance(given, list):
+    if not isinstance(entries, list):
         return None
-    return [
-        {_SHAREGPT.get(k, k): v for k, v in m.items()} if isinstance(m, dict) else m for m in given
-    ]
+    return [_with_our_names(entry) if isinstance(entry, dict) else entry for entry in entries]
 
 
-def _of_column(row: Row) -> object:
-    column = next((c for c in TEXT_COLUMNS if row.get(c)), None)
+def _with_our_names(entry: Mapping[str, Any]) -> Row:
+    return {_SHAREGPT_NAMES.get(name, name): value for name, value in entry.items()}
+
+
+def _entries_of_text(row: Row) -> object:
+    """A text column as the one message of its user."""
+    column = next((name for name in TEXT_COLUMNS if row.get(name)), None)
     text = row.get(column) if column else None
     if not isinstance(text, str):
         return text
-    task = row.get("instruction")
-    if column == "input" and isinstance(task, str) and task.strip():
-        text = f"{task}\n\n{text}"
+    instruction = row.get("instruction")
+    if column == "input" and isinstance(instruction, str) and instruction.strip():
+        text = f"{instruction}\n\n{text}"
     return [{"role": "user", "content": text}]
 
 
@@ -220,42 +242,50 @@ def _message(entry: object, where: str) -> Message:
         raise InputError(
             f"{where}: expected messages with role and content, got {str(entry)[:80]!r}"
         )
-    role, text = entry["role"], _content(entry.get("content"), where)
-    if role in ("tool", "function", "observation"):
-        return Message("user", f"[tool result]\n{text}", by_tool=True, content=text)
+    role = entry["role"]
+    content = _content_text(entry.get("content"), where)
+    if role in _TOOL_ROLES:
+        return Message("user", f"[tool result]\n{content}", by_tool=True, content=content)
     if role == "function_call":
-        return Message("assistant", f"[tool call] {text}")
-    calls = entry.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise InputError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
-    named = tuple(_call(call, where) for call in calls)
-    said, text = text, "\n".join([*([text] if text else []), *(call_text(*call) for call in named)])
-    match role:
-        case "system" | "developer":
-            return Message("system", text)
-        case "user" | "human":
-            return Message("user", text)
-        case "assistant" | "ai" | "gpt" | "model" | "chatgpt" | "bot":
-            return Message("assistant", _answer(text), content=_answer(said), calls=named)
+        return Message("assistant", f"[tool call] {content}")
+
+    raw_calls = entry.get("tool_calls") or []
+    if not isinstance(raw_calls, list):
+        raise InputError(
+            f"{where}: expected `tool_calls` to be a list, got {str(raw_calls)[:80]!r}"
+        )
+    calls = tuple(_call(raw_call, where) for raw_call in raw_calls)
+    lines = [content] if content else []
+    lines += [call_text(name, arguments) for name, arguments in calls]
+    text = "\n".join(lines)
+    if role in _SYSTEM_ROLES:
+        return Message("system", text)
+    if role in _USER_ROLES:
+        return Message("user", text)
+    if role in _MODEL_ROLES:
+        return Message(
+            "assistant", _without_thought(text), content=_without_thought(content), calls=calls
+        )
     raise InputError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
 
 
-def _answer(text: str) -> str:
+def _without_thought(text: str) -> str:
     """A model's text without its thought, which was not shown to its user, and is not shown to the
     subject.
     """
-    split = split_thought(text)
-    return text if split.thought is None else split.answer
+    split_text = split_thought(text)
+    return text if split_text.thought is None else split_text.answer
 
 
 def _call(call: object, where: str) -> tuple[str, str]:
-    inner = call.get("function") if isinstance(call, dict) else None
-    match inner if isinstance(inner, dict) else call:
+    """Function and arguments (JSON) of a call of a tool."""
+    function = call.get("function") if isinstance(call, dict) else None
+    match function if isinstance(function, dict) else call:
         case {"name": str(name), "arguments": arguments} | {
             "function": str(name),
             "arguments": arguments,
         }:
-            return name, _json(arguments)
+            return name, _json_text(arguments)
     raise InputError(
         f"{where}: expected a tool call's function with name and arguments, got {str(call)[:80]!r}"
     )
@@ -267,36 +297,49 @@ def call_text(name: str, arguments: object) -> str:
     >>> call_text("read", {"path": "a"})
     '[tool call] read({"path": "a"})'
     """
-    return f"[tool call] {name}({_json(arguments)})"
+    return f"[tool call] {name}({_json_text(arguments)})"
 
 
-def _json(arguments: object) -> str:
+def _json_text(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
-def _content(content: object, where: str) -> str:
+def _content_text(content: object, where: str) -> str:
+    """The text of a message's content.
+
+    Raises:
+        Unaskable: It holds more than text.
+        InputError: A part of it has no text.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     parts: Sequence[object] = content if isinstance(content, list) else [content]
     texts = []
     for part in parts:
-        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if not isinstance(part, dict):
+            raise Unaskable(_no_text(where, type(part).__name__))
+
+        kind = part.get("type")
         if kind in ("reasoning", "thinking", "redacted_thinking"):
-            continue  # a transcript's reasoning was not shown to its user, and is not shown to the subject
-        if kind == "str":
-            texts.append(str(part))
-        elif isinstance(part, dict) and kind == "tool_use":
+            continue  # it was not shown to the user, and is not shown to the subject
+        if kind == "tool_use":
             texts.append(call_text(str(part.get("name")), part.get("input")))
-        elif isinstance(part, dict) and kind == "tool_result":
-            texts.append(f"[tool result]\n{_content(part.get('content'), where)}")
-        elif not isinstance(part, dict) or kind not in ("text", "input_text", "output_text"):
-            raise Unaskable(
-                f"{where}: a message has content of type {kind!r}; only text can be asked about"
-            )
+        elif kind == "tool_result":
+            texts.append(f"[tool result]\n{_content_text(part.get('content'), where)}")
+        elif kind not in ("text", "input_text", "output_text"):
+            raise Unaskable(_no_text(where, kind))
         elif not isinstance(part.get("text"), str):
             raise InputError(
-                f"{where}: expected a content part of type 'text' to have a `text`, got {str(part)[:80]!r}"
+                f"{where}: expected a content part of type 'text' to have a `text`, "
+                f"got {str(part)[:80]!r}"
             )
         else:
             texts.append(part["text"])
     return "\n".join(texts)
+
+
+def _no_text(where: str, kind: object) -> str:
+    return f"{where}: a message has content of type {kind!r}; only text can be asked about"

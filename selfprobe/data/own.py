@@ -1,8 +1,11 @@
 """A user's own pairs: rows with two texts and who is better, or with a chosen and a rejected text.
 
-    {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}      # id, label, group, subset: if any
-    {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
-    {"chosen": "Human: 2 + 2?\\n\\nAssistant: 4", "rejected": "Human: 2 + 2?\\n\\nAssistant: 5"}   # as in HH-RLHF
+    # id, label, group, subset: if any
+    {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}
+    # texts, or lists of chat messages
+    {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}
+    # as in HH-RLHF
+    {"chosen": "Human: 2 + 2?\\n\\nAssistant: 4", "rejected": "Human: 2 + 2?\\n\\nAssistant: 5"}
 
 Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from
 the Hugging Face hub.
@@ -64,11 +67,10 @@ def is_user_place(place: str) -> bool:
 
 def name_at(place: str) -> str:
     """Name of a user's own set: its file, or its name on the hub."""
-    return (
-        re.split("[@?]", place)[0].rsplit("/", 1)[-1]
-        if place.startswith("hf:")
-        else Path(place).stem
-    )
+    if not place.startswith("hf:"):
+        return Path(place).stem
+    repository = re.split("[@?]", place)[0]
+    return repository.rsplit("/", 1)[-1]
 
 
 def rows_at(place: str) -> Iterator[Row]:
@@ -106,14 +108,15 @@ class UserRows:
 
 def stored_rows(place: str) -> UserRows:
     """The rows of `rows_at`."""
-    store, seen_columns = RowStore(), dict[str, None]()
-    for row in rows_at(place):
-        renamed = with_columns(row, COLUMNS)
-        if not renamed.keys() <= seen_columns.keys():
-            seen_columns |= dict.fromkeys(renamed)
-        store.append(renamed)
-    unused = unused_columns(seen_columns, {*COLUMNS, "canary"})
-    return UserRows(store.rows(), "".join(f"{place}: {line}" for line in unused))
+    store = RowStore()
+    seen_columns: dict[str, None] = {}
+    for raw_row in rows_at(place):
+        row = with_columns(raw_row, COLUMNS)
+        if not row.keys() <= seen_columns.keys():
+            seen_columns |= dict.fromkeys(row)
+        store.append(row)
+    unused_lines = unused_columns(seen_columns, {*COLUMNS, "canary"})
+    return UserRows(store.rows(), "".join(f"{place}: {line}" for line in unused_lines))
 
 
 def user_pairs(rows: Sequence[Row], origin: str) -> Iterator[Pair | None]:
@@ -128,128 +131,167 @@ def user_pairs(rows: Sequence[Row], origin: str) -> Iterator[Pair | None]:
     """
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
-        name = id_text(row.get("id"), f"{origin}, row {number}") or f"row-{number}"
-        refuse_unnameable(name, origin)
-        group, subset = (
-            "" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset")
-        )
-        if _has(row, CHOICES) and not _has(row, TEXTS):
-            text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
-            yield in_drawn_order(
-                Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset)
-            )
-            continue
-        _check_columns(row, number, origin)
-        if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):
-            yield None
-        else:
-            label, context = _label(label, name), _question(row)
-            yield Pair(
-                name,
-                row["text_1"],
-                row["text_2"],
-                label,
-                context=context,
+        row_place = f"{origin}, row {number}"
+        pair_id = id_text(row.get("id"), row_place) or f"row-{number}"
+        refuse_unnameable(pair_id, origin)
+        group = "" if _is_empty(row.get("group")) else str(row["group"])
+        subset = "" if _is_empty(row.get("subset")) else str(row["subset"])
+        if _has_all(row, CHOICES) and not _has_all(row, TEXTS):
+            choice = _choice(row, row_place)
+            pair = Pair(
+                pair_id,
+                choice.chosen,
+                choice.rejected,
+                1,
+                context=choice.context,
                 group=group,
                 subset=subset,
             )
+            yield in_drawn_order(pair)
+            continue
+
+        _check_columns(row, row_place)
+        label = row.get("label")
+        if label is not None and _label_text(label) in ("0", "tie"):
+            yield None
+            continue
+        yield Pair(
+            pair_id,
+            row["text_1"],
+            row["text_2"],
+            _label(label, pair_id),
+            context=_question(row),
+            group=group,
+            subset=subset,
+        )
 
 
-def _empty(cell: Any) -> bool:
+def _is_empty(cell: Any) -> bool:
     """True for an empty cell: null, no text in a CSV file, or NaN."""
     return cell is None or cell == "" or cell != cell
 
 
-def _has(row: Row, columns: tuple[str, ...]) -> bool:
-    return not any(_empty(row.get(column)) for column in columns)
+def _has_all(row: Row, columns: tuple[str, ...]) -> bool:
+    return not any(_is_empty(row.get(column)) for column in columns)
 
 
 def _question(row: Row) -> Any:
     """The text that both texts answer, from the first column of the row that holds something."""
-    found = (row.get(column) for column in ("question", *ALIASES["question"]))
-    return next((cell for cell in found if not _empty(cell)), "")
+    for column in ("question", *ALIASES["question"]):
+        if not _is_empty(row.get(column)):
+            return row[column]
+    return ""
 
 
-def _check_columns(row: Row, number: int, origin: str) -> None:
-    missing = [column for column in TEXTS if _empty(row.get(column))]
-    if not missing and not {"question", *ALIASES["question"]} & set(row):
-        missing = ["question"]
-    if missing:
+def _check_columns(row: Row, row_place: str) -> None:
+    missing_columns = [column for column in TEXTS if _is_empty(row.get(column))]
+    if not missing_columns and not {"question", *ALIASES["question"]} & set(row):
+        missing_columns = ["question"]
+    if missing_columns:
         raise ValueError(
-            f"{origin}, row {number}: no {', '.join(missing)}; expected id, question, text_1, text_2, label, group "
-            "(id, label and group if you have them), or prompt, chosen, rejected; got "
+            f"{row_place}: no {', '.join(missing_columns)}; expected id, question, text_1, text_2, "
+            "label, group (id, label and group if you have them), or prompt, chosen, rejected; got "
             f"{', '.join(map(str, row)) or 'nothing'}"
         )
 
 
-def _plain(label: Any) -> str:
+def _label_text(label: Any) -> str:
     """A label as text: 1, 1.0 and " 1 " are "1"; true and false are not."""
-    text = str(label).strip().lower()
-    return text.removesuffix(".0")
+    return str(label).strip().lower().removesuffix(".0")
 
 
-def _label(label: Any, name: str) -> Label | None:
-    if _empty(label):
+def _label(label: Any, pair_id: str) -> Label | None:
+    if _is_empty(label):
         return None
-    if (text := _plain(label)) in ("1", "2"):
-        return 1 if text == "1" else 2
+    match _label_text(label):
+        case "1":
+            return 1
+        case "2":
+            return 2
     raise ValueError(
-        f"row {name!r}: label must be 1, 2, 'tie' or left out, got {label!r:.80}: write 1 where text_1 is the better "
-        "one and 2 where text_2 is"
+        f"row {pair_id!r}: label must be 1, 2, 'tie' or left out, got {label!r:.80}: write 1 where "
+        "text_1 is the better one and 2 where text_2 is"
     )
 
 
 def _check_labels(rows: Sequence[Row], origin: str) -> None:
     """Refuse 0 and 1, which may mean tie and first, first and second, or second and first."""
-    found = {_plain(row["label"]) for row in rows if not _empty(row.get("label"))}
-    if {"0", "1"} <= found and "2" not in found:
+    labels = {_label_text(row["label"]) for row in rows if not _is_empty(row.get("label"))}
+    if {"0", "1"} <= labels and "2" not in labels:
         raise ValueError(
-            f"{origin}: the labels are 0 and 1, which leaves open whether 0 is text_1, text_2 or a tie: write 1 where "
-            "text_1 is the better one, 2 where text_2 is, and 'tie' where none is"
+            f"{origin}: the labels are 0 and 1, which leaves open whether 0 is text_1, text_2 or a "
+            "tie: write 1 where text_1 is the better one, 2 where text_2 is, and 'tie' where none "
+            "is"
         )
 
 
-def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
-    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt
-    if it holds more.
+@dataclass(frozen=True)
+class _Choice:
+    """A chosen and a rejected text; what is no text is for `Pair` to refuse."""
 
-    Texts that are none are for `Pair` to refuse. ValueError where the two answer different
-    conversations.
+    chosen: Any
+    rejected: Any
+    context: Any
+    """What both answer: the turns before them, or the prompt if it holds more."""
+
+
+Chat = list[dict[str, Any]]
+"""Messages with role and content."""
+
+
+def _choice(row: Row, row_place: str) -> _Choice:
+    """The texts of a row with a chosen and a rejected one.
+
+    Raises:
+        ValueError: They answer different conversations.
     """
-    dialogues = [_dialogue(row[column]) for column in CHOICES]
-    if all(dialogues):
-        return _last_turns(dialogues[0], dialogues[1], _question(row), place)
-    chats = [_chat(row[column], place) for column in CHOICES]
-    texts = [
-        chat[-1]["content"] if chat else row[column]
-        for chat, column in zip(chats, CHOICES, strict=True)
-    ]
-    before = [chat[:-1] for chat in chats if len(chat) > 1]
-    if len({_told(each) for each in before}) > 1:
+    prompt = _question(row)
+    chosen_dialogue, rejected_dialogue = _dialogue(row["chosen"]), _dialogue(row["rejected"])
+    if chosen_dialogue and rejected_dialogue:
+        return _dialogue_choice(chosen_dialogue, rejected_dialogue, prompt, row_place)
+
+    chosen_chat = _chat(row["chosen"], row_place)
+    rejected_chat = _chat(row["rejected"], row_place)
+    beginnings = [chat[:-1] for chat in (chosen_chat, rejected_chat) if len(chat) > 1]
+    beginning_texts = {_chat_text(beginning) for beginning in beginnings}
+    if len(beginning_texts) > 1:
         raise ValueError(
-            f"{place}: chosen and rejected answer different conversations; expected the same turns before"
+            f"{row_place}: chosen and rejected answer different conversations; "
+            "expected the same turns before"
         )
-    said, prompt = before[0] if before else [], _question(row)
-    asked = _told(chat) if (chat := _chat(prompt, place)) else prompt
-    return texts[0], texts[1], _told(said) if len(said) > 1 else asked or _told(said)
+    beginning = beginnings[0] if beginnings else []
+    prompt_chat = _chat(prompt, row_place)
+    prompt_text = _chat_text(prompt_chat) if prompt_chat else prompt
+    if len(beginning) > 1 or not prompt_text:
+        context = _chat_text(beginning)
+    else:
+        context = prompt_text
+    return _Choice(
+        chosen_chat[-1]["content"] if chosen_chat else row["chosen"],
+        rejected_chat[-1]["content"] if rejected_chat else row["rejected"],
+        context,
+    )
 
 
-def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
-    """The messages of a cell that is a chat; none where it is a text, or nothing that can be read."""
+def _chat(cell: Any, row_place: str) -> Chat:
+    """The messages of a cell that is a chat; none where it is a text, or cannot be read."""
     if isinstance(cell, str) and CHAT.match(cell):
         raise ValueError(
-            f"{place}: messages written as a text ({cell[:40]} …): give them as lists, in .jsonl or .parquet"
+            f"{row_place}: messages written as a text ({cell[:40]} …): give them as lists, "
+            "in .jsonl or .parquet"
         )
     if not isinstance(cell, list) or not cell:
         return []
-    if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
-        raise ValueError(
-            f"{place}: expected a text or a list of messages with role and content, got {str(cell)[:80]}"
-        )
+    for message in cell:
+        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
+            raise ValueError(
+                f"{row_place}: expected a text or a list of messages with role and content, "
+                f"got {str(cell)[:80]}"
+            )
     return cell
 
 
-def _dialogue(cell: Any) -> list[dict[str, Any]]:
+def _dialogue(cell: Any) -> Chat:
     """The messages of a text that is a dialogue of a human and an assistant; none where it is
     something else.
     """
@@ -257,42 +299,51 @@ def _dialogue(cell: Any) -> list[dict[str, Any]]:
     turns = list(DIALOGUE_TURN.finditer(text))
     if len(turns) < 2 or turns[0].start() or turns[0][1] != "Human":
         return []
-    ends = [*(turn.start() for turn in turns[1:]), len(text)]
+    turn_ends = [turn.start() for turn in turns[1:]]
+    turn_ends.append(len(text))
     return [
-        {"role": turn[1], "content": text[turn.end() : end].strip()}
-        for turn, end in zip(turns, ends, strict=True)
+        {"role": turn[1], "content": text[turn.end() : turn_end].strip()}
+        for turn, turn_end in zip(turns, turn_ends, strict=True)
     ]
 
 
-def _last_turns(
-    chosen: list[dict[str, Any]], rejected: list[dict[str, Any]], prompt: Any, place: str
-) -> tuple[str, str, Any]:
+def _dialogue_choice(chosen: Chat, rejected: Chat, prompt: Any, row_place: str) -> _Choice:
     """What two dialogues add to their common beginning, and that beginning; or the prompt, if it is
     there and one turn.
 
     Raises:
         ValueError: They begin differently, or one of them is the beginning of the other.
     """
-    pairs = zip(chosen, rejected, strict=False)
-    common = next(
-        (number for number, (one, other) in enumerate(pairs) if one != other),
-        min(len(chosen), len(rejected)),
-    )
-    rests = chosen[common:], rejected[common:]
-    if not common or not all(rests):
-        fault = (
-            "one is the beginning of the other" if common else "they begin with different questions"
-        )
+    common_count = 0
+    for chosen_turn, rejected_turn in zip(chosen, rejected, strict=False):
+        if chosen_turn != rejected_turn:
+            break
+        common_count += 1
+    if not common_count:
+        fault = "they begin with different questions"
+    elif common_count == min(len(chosen), len(rejected)):
+        fault = "one is the beginning of the other"
+    else:
+        fault = ""
+    if fault:
         raise ValueError(
-            f"{place}: chosen and rejected are dialogues of which {fault}; expected the same turns, and two last ones"
+            f"{row_place}: chosen and rejected are dialogues of which {fault}; "
+            "expected the same turns, and two last ones"
         )
-    before = chosen[:common]
-    context = _told(before) if len(before) > 1 or _empty(prompt) else prompt
-    return _told(rests[0]), _told(rests[1]), context
+    beginning = chosen[:common_count]
+    return _Choice(
+        _chat_text(chosen[common_count:]),
+        _chat_text(rejected[common_count:]),
+        _chat_text(beginning) if len(beginning) > 1 or _is_empty(prompt) else prompt,
+    )
 
 
-def _told(messages: list[dict[str, Any]]) -> str:
+def _chat_text(messages: Chat) -> str:
     """Text of one message; several messages with their roles."""
     if len(messages) < 2:
-        return "".join(m["content"] for m in messages)
-    return "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in messages)
+        return "".join(message["content"] for message in messages)
+    turns = []
+    for message in messages:
+        speaker = str(message.get("role", "")).capitalize()
+        turns.append(f"{speaker}: {message['content']}")
+    return "\n\n".join(turns)

@@ -2,8 +2,8 @@
 E, table 3).
 
     pair = Pair(id="q1", text_1="4", text_2="5", label=1, context="2 + 2 = ?")
-    comparison_prompt(pair)   # "Consider the following instruction:\n2 + 2 = ?\nConsider … single choice."
-    priming(pair)             # "Between Choice 1 and Choice 2, the more helpful response is Choice"
+    comparison_prompt(pair)  # "Consider the following instruction:\n2 + 2 = ?\nConsider … choice."
+    priming(pair)            # "Between Choice 1 and Choice 2, the more helpful response is Choice"
 
 Nothing here needs torch, so the prompting baselines use it too.
 """
@@ -36,25 +36,28 @@ CONTRAST = (" 1", " 2")
 
 ASPECTS: Mapping[str, Mapping[str, str]] = {
     "newsroom": {
-        "informativeness": "Informativeness is how well a summary of an article captures the key points of the "
-        "article.",
-        "relevance": "The details provided in a relevant summary of an article are consistent with details in "
-        "the article.",
-        "fluency": "In a fluent summary of an article the individual sentences are well-written and grammatical.",
-        "coherence": "In a coherent summary of an article the phrases and sentences fit together and make sense "
-        "collectively.",
+        "informativeness": "Informativeness is how well a summary of an article captures the key "
+        "points of the article.",
+        "relevance": "The details provided in a relevant summary of an article are consistent "
+        "with details in the article.",
+        "fluency": "In a fluent summary of an article the individual sentences are well-written "
+        "and grammatical.",
+        "coherence": "In a coherent summary of an article the phrases and sentences fit together "
+        "and make sense collectively.",
     },
     "summeval": {
-        "coherence": "Coherence is the collective quality of all sentences. A coherent summary of a source should "
-        "be well-structured and well-organized. It should not be a heap of related information, but should build "
-        "from sentence to sentence to a coherent body of information about the source.",
-        "consistency": "Consistency is the factual alignment between a summary and summarized source. A coherent "
-        "summary contains only statements that are entailed by the source document.",
-        "fluency": "Fluency is the quality of individual sentences. A fluent summary of a source should have no "
-        "formatting problems, capitalization errors or obviously ungrammatical sentences (e.g., fragments, "
-        "missing components) that make the text difficult to read.",
-        "relevance": "Relevance is the selection of important content from a source. A relevant summary should "
-        "include only important information from the source document.",
+        "coherence": "Coherence is the collective quality of all sentences. A coherent summary of "
+        "a source should be well-structured and well-organized. It should not be a heap of "
+        "related information, but should build from sentence to sentence to a coherent body of "
+        "information about the source.",
+        "consistency": "Consistency is the factual alignment between a summary and summarized "
+        "source. A coherent summary contains only statements that are entailed by the source "
+        "document.",
+        "fluency": "Fluency is the quality of individual sentences. A fluent summary of a source "
+        "should have no formatting problems, capitalization errors or obviously ungrammatical "
+        "sentences (e.g., fragments, missing components) that make the text difficult to read.",
+        "relevance": "Relevance is the selection of important content from a source. A relevant "
+        "summary should include only important information from the source document.",
     },
     "hanna": {
         "relevance": "A relevant story matches its prompt.",
@@ -80,35 +83,37 @@ ADJECTIVES = {
 }
 
 COMPARE: Mapping[Kind, str] = {
-    "general": "{preamble}Consider the following two {items}:\nChoice 1: {text_1}\nChoice 2: {text_2}\n"
-    "Which is {comparative}?\nAnswers must be a single choice.",
-    "newsroom": "Consider the following article:\nArticle: {context}\nBelow are two summaries of the above "
-    "article:\nSummary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is more {task}? Responses "
-    "must be a single choice.",
-    "summeval": "Consider the following source:\nSource: {context}\nBelow are two summaries of the above source:\n"
-    "Summary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is more {task}? Responses must be a "
-    "single choice.",
-    "hanna": "Consider the following prompt:\nPrompt: {context}\nBelow are two stories inspired by the above "
-    "prompt:\nStory 1: {text_1}\nStory 2: {text_2}\n{description} Which story is more {task}? Responses must be "
-    "a single choice.",
-    "rocstories": "Consider the following short story:\nStory: {context}\nBelow are two statements:\n"
-    "Statement 1: {text_1}\nStatement 2: {text_2}\nConsidering the context of the above story, which statement "
-    "is more consistent? Responses must be a single choice.",
-    "mctaco": "Consider the following passage:\nPassage: {context}\nBelow is a question regarding the above "
-    "passage:\nQuestion: {question}\nChoice 1: {text_1}\nChoice 2: {text_2}\nWhich answer is more sensible? "
-    "Responses must be a single choice.",
-    "caters": "The following list of statements form a story, however they are unordered:\nUnordered Statements: "
-    "{context}\nBelow are two statements from this list:\nStatement 1: {text_1}\nStatement 2: {text_2}\n"
-    "Determine the correct order of the above statements - which statement appears before the other? Responses "
-    "must be a single choice.",
-    "conversation": "Consider the following two {items}:\nChoice 1: {text_1}\nChoice 2: {text_2}\nWhich is "
-    "{comparative}?\nAnswers must be a single choice.",
+    "general": "{preamble}Consider the following two {items}:\nChoice 1: {text_1}\nChoice 2: "
+    "{text_2}\nWhich is {comparative}?\nAnswers must be a single choice.",
+    "newsroom": "Consider the following article:\nArticle: {context}\nBelow are two summaries of "
+    "the above article:\nSummary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is "
+    "more {task}? Responses must be a single choice.",
+    "summeval": "Consider the following source:\nSource: {context}\nBelow are two summaries of "
+    "the above source:\nSummary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is "
+    "more {task}? Responses must be a single choice.",
+    "hanna": "Consider the following prompt:\nPrompt: {context}\nBelow are two stories inspired "
+    "by the above prompt:\nStory 1: {text_1}\nStory 2: {text_2}\n{description} Which story is "
+    "more {task}? Responses must be a single choice.",
+    "rocstories": "Consider the following short story:\nStory: {context}\nBelow are two "
+    "statements:\nStatement 1: {text_1}\nStatement 2: {text_2}\nConsidering the context of the "
+    "above story, which statement is more consistent? Responses must be a single choice.",
+    "mctaco": "Consider the following passage:\nPassage: {context}\nBelow is a question regarding "
+    "the above passage:\nQuestion: {question}\nChoice 1: {text_1}\nChoice 2: {text_2}\nWhich "
+    "answer is more sensible? Responses must be a single choice.",
+    "caters": "The following list of statements form a story, however they are "
+    "unordered:\nUnordered Statements: {context}\nBelow are two statements from this "
+    "list:\nStatement 1: {text_1}\nStatement 2: {text_2}\nDetermine the correct order of the "
+    "above statements - which statement appears before the other? Responses must be a single "
+    "choice.",
+    "conversation": "Consider the following two {items}:\nChoice 1: {text_1}\nChoice 2: "
+    "{text_2}\nWhich is {comparative}?\nAnswers must be a single choice.",
 }
 
 PRIMING: Mapping[Kind, str] = {
     # Paper: "the more <task> <item>" for all. Here: CaTeRS asks for no <task>, so its question is
     # put.
-    "caters": "Between Choice 1 and Choice 2, the statement which appears before the other is Choice",
+    "caters": "Between Choice 1 and Choice 2, the statement which appears before the other is "
+    "Choice",
 }
 """Priming texts other than `USUAL_PRIMING`, by kind; `CONTRAST` follows."""
 
@@ -123,17 +128,18 @@ LEVELS = (" 1", " 2", " 3", " 4", " 5")
 """Tokens that follow `SCORE_PRIMING`."""
 
 SCORE: Mapping[Kind, str] = {
-    "general": "{preamble}Consider the following {item}:\n{text}\nRate how {task} this {item} is from 1 to 5, "
-    "where 1 represents not at all {task}, and 5 represents extremely {task}. Responses must be a single score.",
-    "newsroom": "Consider the following article and summary:\nArticle: {context}\nSummary: {text}\n{description} "
-    "Rate the {aspect} of this summary from 1 to 5, where 1 represents very low {aspect}, and 5 represents "
-    "excellent {aspect}. Responses must be a single score.",
-    "summeval": "Consider the following source and summary:\nSource: {context}\nSummary: {text}\n{description} "
-    "Rate the {aspect} of this summary from 1 to 5, where 1 represents very low {aspect}, and 5 represents "
-    "excellent {aspect}. Responses must be a single score.",
-    "hanna": "Consider the following prompt and story:\nPrompt: {context}\nStory: {text}\n{description} Rate the "
-    "{aspect} of this story from 1 to 5, where 1 represents very low {aspect}, and 5 represents excellent "
-    "{aspect}. Responses must be a single score.",
+    "general": "{preamble}Consider the following {item}:\n{text}\nRate how {task} this {item} is "
+    "from 1 to 5, where 1 represents not at all {task}, and 5 represents extremely {task}. "
+    "Responses must be a single score.",
+    "newsroom": "Consider the following article and summary:\nArticle: {context}\nSummary: "
+    "{text}\n{description} Rate the {aspect} of this summary from 1 to 5, where 1 represents very "
+    "low {aspect}, and 5 represents excellent {aspect}. Responses must be a single score.",
+    "summeval": "Consider the following source and summary:\nSource: {context}\nSummary: "
+    "{text}\n{description} Rate the {aspect} of this summary from 1 to 5, where 1 represents very "
+    "low {aspect}, and 5 represents excellent {aspect}. Responses must be a single score.",
+    "hanna": "Consider the following prompt and story:\nPrompt: {context}\nStory: "
+    "{text}\n{description} Rate the {aspect} of this story from 1 to 5, where 1 represents very "
+    "low {aspect}, and 5 represents excellent {aspect}. Responses must be a single score.",
 }
 
 WORDING: Mapping[Kind, tuple[str, str]] = {
@@ -150,7 +156,9 @@ WORDING: Mapping[Kind, tuple[str, str]] = {
 
 
 Label = Literal[1, 2]
-HALF = re.compile(r"[\ud800-\udfff]")
+
+
+HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
 """A lone surrogate, as JSON may hold."""
 
 
@@ -200,24 +208,26 @@ class Pair:
                 f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}"
             )
         for name in ("text_1", "text_2", "context", "question"):
-            if not isinstance(given := getattr(self, name), str):
-                raise ValueError(f"pair {self.id!r}: {name} must be text, got {given!r}")
-            if half := HALF.search(given):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise ValueError(f"pair {self.id!r}: {name} must be text, got {text!r}")
+            if half := HALF_CHARACTER.search(text):
                 raise ValueError(
-                    f"pair {self.id!r}: {name} holds half of a character ({half[0]!r}, at {half.start()}), which no "
-                    "tokenizer reads: write the text again as UTF-8"
+                    f"pair {self.id!r}: {name} holds half of a character ({half[0]!r}, "
+                    f"at {half.start()}), which no tokenizer reads: write the text again as UTF-8"
                 )
         if self.label not in (1, 2, None):
             raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
-        if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
-            known = ", ".join(ASPECTS[self.kind])
+        known_aspects = ASPECTS.get(self.kind, {})
+        if known_aspects and self.aspect not in known_aspects:
             raise ValueError(
-                f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}"
+                f"pair {self.id!r}: aspect must be one of {', '.join(known_aspects)}, "
+                f"got {self.aspect!r}"
             )
         if self.kind != "general" and (self.criterion or self.item):
             raise ValueError(
-                f"pair {self.id!r}: the kind {self.kind!r} has the paper's own question; another question or item is "
-                "for the general kind (your own pairs, llmbar, mt_bench)"
+                f"pair {self.id!r}: the kind {self.kind!r} has the paper's own question; another "
+                "question or item is for the general kind (your own pairs, llmbar, mt_bench)"
             )
         if self.criterion:
             check_criterion(self.criterion)
@@ -227,24 +237,24 @@ class Pair:
     @property
     def asked(self) -> str:
         """A digest of what both texts answer, equal in all data sets."""
-        # Without any question the texts themselves, whichever comes first, tell what is asked.
-        texts = (
-            (self.context, self.question)
-            if self.context or self.question
-            else sorted((self.text_1, self.text_2))
-        )
+        if self.context or self.question:
+            texts = [self.context, self.question]
+        else:
+            # Without any question the texts themselves, whichever comes first, tell what is asked.
+            texts = sorted((self.text_1, self.text_2))
         return digest(*map(normalised, texts))
 
     @property
     def shown(self) -> str:
         """A digest of all that a judge reads of this pair."""
-        words = [word for word in (self.criterion, self.item) if word]
-        return digest(self.context, self.question, self.text_1, self.text_2, *words)
+        wording = [text for text in (self.criterion, self.item) if text]
+        return digest(self.context, self.question, self.text_1, self.text_2, *wording)
 
     @property
     def swapped(self) -> "Pair":
         """The same pair shown in the other order: the other label is right."""
-        label: Label | None = None if self.label is None else (2 if self.label == 1 else 1)
+        swapped_labels: dict[Label | None, Label | None] = {1: 2, 2: 1, None: None}
+        label = swapped_labels[self.label]
         return replace(self, text_1=self.text_2, text_2=self.text_1, label=label)
 
     @property
@@ -254,37 +264,35 @@ class Pair:
 
 
 def in_drawn_order(pair: Pair) -> Pair:
-    """The pair in an order that its id decides, so that a source's order of systems tells nothing."""
+    """The pair in an order that its id decides: a source's order of systems says nothing."""
     return pair.swapped if int(digest(pair.id), 16) % 2 else pair
 
 
 def check_criterion(text: str) -> None:
     """ValueError where `text` does not fit into "Which is …?" and "the … answer is Choice"."""
-    first = text.split(" ")[0]
-    if (
-        text != text.strip()
-        or text.endswith("?")
-        or not (first in ("more", "less", "worse") or first.endswith("er"))
-    ):
+    first_word = text.split(" ")[0]
+    is_comparative = first_word in ("more", "less", "worse") or first_word.endswith("er")
+    if text != text.strip() or text.endswith("?") or not is_comparative:
         raise ValueError(
-            f"the question must be a comparative, such as 'more honest', 'less formal' or 'better', got {text!r}"
+            "the question must be a comparative, such as 'more honest', 'less formal' or 'better', "
+            f"got {text!r}"
         )
 
 
-def _fields(pair: Pair) -> dict[str, str]:
-    item, task = WORDING[pair.kind]
-    item, task = (
-        pair.item or item,
-        pair.criterion.removeprefix("more ") or task or ADJECTIVES.get(pair.aspect, ""),
-    )
+def _prompt_fields(pair: Pair) -> dict[str, str]:
+    kind_item, kind_task = WORDING[pair.kind]
+    item = pair.item or kind_item
+    criterion_task = pair.criterion.removeprefix("more ")
+    task = criterion_task or kind_task or ADJECTIVES.get(pair.aspect, "")
+    preamble = ""
+    if pair.context:
+        preamble = f"Consider the following instruction:\n{pair.context}\n"
     return {
         "context": pair.context,
         "question": pair.question,
         "text_1": pair.text_1,
         "text_2": pair.text_2,
-        "preamble": f"Consider the following instruction:\n{pair.context}\n"
-        if pair.context
-        else "",
+        "preamble": preamble,
         "item": item,
         "items": plural(item),
         "task": task,
@@ -302,7 +310,7 @@ def comparison_prompt(pair: Pair) -> str:
     "responses", "helpful"; and in pairs of the kind "conversation" the template as it is, of
     conversations that hold the question.
     """
-    return COMPARE[pair.kind].format_map(_fields(pair))
+    return COMPARE[pair.kind].format_map(_prompt_fields(pair))
 
 
 def score_prompt(pair: Pair, side: Label) -> str:
@@ -316,22 +324,23 @@ def score_prompt(pair: Pair, side: Label) -> str:
         )
     if pair.criterion and not pair.criterion.startswith("more "):
         raise ValueError(
-            f"direct scoring rates how … a text is, so its question must be 'more …', got {pair.criterion!r}"
+            "direct scoring rates how … a text is, so its question must be 'more …', "
+            f"got {pair.criterion!r}"
         )
     text = pair.text_1 if side == 1 else pair.text_2
-    return SCORE[pair.kind].format_map(_fields(pair) | {"text": text})
+    return SCORE[pair.kind].format_map(_prompt_fields(pair) | {"text": text})
 
 
 def priming(pair: Pair) -> str:
-    """The beginning of the assistant's turn, up to the contrast token (§4.1.1); `CONTRAST` follows."""
-    return PRIMING.get(pair.kind, USUAL_PRIMING).format_map(_fields(pair))
+    """The beginning of the assistant's turn, up to the token that `CONTRAST` has (§4.1.1)."""
+    return PRIMING.get(pair.kind, USUAL_PRIMING).format_map(_prompt_fields(pair))
 
 
 def score_priming(pair: Pair) -> str:
     """The beginning of the answer to `score_prompt`, where the assistant's turn can be begun; a
     level follows.
     """
-    rated = f"the {pair.aspect}" if pair.aspect else f"this {_fields(pair)['item']}"
+    rated = f"the {pair.aspect}" if pair.aspect else f"this {_prompt_fields(pair)['item']}"
     return SCORE_PRIMING.format(rated=rated)
 
 
@@ -339,11 +348,11 @@ def record(pair: Pair) -> dict[str, Any]:
     """Fields of `pair`; the words of its question only where they are not the usual ones, so that
     hashes stay.
     """
-    return {
-        name: value
-        for name, value in asdict(pair).items()
-        if value or name not in ("criterion", "item")
-    }
+    fields = asdict(pair)
+    for name in ("criterion", "item"):
+        if not fields[name]:
+            del fields[name]
+    return fields
 
 
 def data_hash(pairs: Iterable[Pair]) -> str:
@@ -358,31 +367,33 @@ def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     """`pairs` if ids are unique and no question is in two groups (a split would put it on both
     sides).
     """
-    result, ids, groups = tuple(pairs), set[str](), dict[tuple[str, str], Pair]()
-    if not result:
+    checked_pairs = tuple(pairs)
+    if not checked_pairs:
         raise ValueError("no pairs: the data set is empty, or all its rows are ties")
-    for pair in result:
-        if pair.id in ids:
+    pair_ids = set[str]()
+    first_pair_of_question: dict[tuple[str, str], Pair] = {}
+    for pair in checked_pairs:
+        if pair.id in pair_ids:
             raise ValueError(f"pair ids must be unique, {pair.id!r} occurs twice")
-        ids.add(pair.id)
-        asked = (normalised(pair.context), normalised(pair.question))
-        other = groups.setdefault(asked, pair)
-        if any(asked) and other.group != pair.group:
+        pair_ids.add(pair.id)
+        question = (normalised(pair.context), normalised(pair.question))
+        first_pair = first_pair_of_question.setdefault(question, pair)
+        if any(question) and first_pair.group != pair.group:
             raise ValueError(
-                f"pairs {other.id!r} and {pair.id!r} have the same question but different groups "
-                f"({other.group!r}, {pair.group!r}): a split would put it on both sides. Give them one group"
+                f"pairs {first_pair.id!r} and {pair.id!r} have the same question but different "
+                f"groups ({first_pair.group!r}, {pair.group!r}): a split would put it on both "
+                "sides. Give them one group"
             )
-    return result
+    return checked_pairs
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
     """The pairs as a file: one JSON object a line, made by `record`."""
-    path.write_text(
-        "".join(json.dumps(record(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8"
-    )
+    lines = [json.dumps(record(pair), ensure_ascii=False) + "\n" for pair in pairs]
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
     """The pairs that `write_pairs` wrote."""
-    rows: list[dict[str, Any]] = [json.loads(x) for x in path.read_text("utf-8").split("\n") if x]
-    return tuple(Pair(**row) for row in rows)
+    lines = path.read_text("utf-8").split("\n")
+    return tuple(Pair(**json.loads(line)) for line in lines if line)

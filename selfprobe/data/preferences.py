@@ -1,11 +1,13 @@
 """Pairs of texts as an Inspect data set: what the four preference tasks share (paper 004, §4.1).
 
 -T dataset=ours                            112 pairs that come with the package
--T dataset=llmbar                          a public source, fetched once (see `selfprobe.data.public_pairs`)
+-T dataset=llmbar                          a public source, fetched once, see `public_pairs`
 -T dataset=llmbar=data/llmbar.jsonl        a local file in that source's schema: gated sets, copies
--T dataset=mine.jsonl                      your own (.json, .csv, .tsv, .parquet, hf:owner/name@REVISION), see `own`
+-T dataset=mine.jsonl                      your own (.json, .csv, .tsv, .parquet,
+                                           hf:owner/name@REVISION), see `own`
 -T question="more honest" -T item=answer   what is asked about pairs of the general kind
--T pairs=200                               so many of them, drawn at random (`--limit` takes the first ones)
+-T pairs=200                               so many of them, drawn at random (`--limit` takes
+                                           the first ones)
 """
 
 from dataclasses import dataclass
@@ -61,48 +63,53 @@ def preferences(
     """
     if not isinstance(dataset, str):
         raise InputError(
-            f"dataset must be one data set of text pairs, such as -T dataset=llmbar or -T dataset=mine.jsonl, got "
-            f"{dataset!r}; there are {', '.join(known())}"
+            "dataset must be one data set of text pairs, such as -T dataset=llmbar or "
+            f"-T dataset=mine.jsonl, got {dataset!r}; there are {', '.join(known())}"
         )
     whole(pairs=pairs, optional=True)
     with as_input_errors():
-        loaded = load_pairs(
+        pair_set = load_pairs(
             dataset,
             limit=pairs,
-            words=Words(_text("question", question), _text("item", item)),
+            words=Words(_optional_text("question", question), _optional_text("item", item)),
             conversations=conversations,
         )
         if scored:
-            score_prompt(loaded.pairs[0], 1)
-    table = table_of(dataset, [record(pair) for pair in loaded.pairs])
-    counts: dict[str, str | int] = {
-        "origin": loaded.origin,
-        "ties_left_out": loaded.ties,
-        "not_drawn": loaded.left_out,
+            score_prompt(pair_set.pairs[0], 1)
+
+    table = table_of(dataset, [record(pair) for pair in pair_set.pairs])
+    metadata: dict[str, str | int] = {
+        **table.metadata,
+        "origin": pair_set.origin,
+        "ties_left_out": pair_set.ties,
+        "not_drawn": pair_set.left_out,
     }
-    unread = {"unread": loaded.unread} if loaded.unread else {}
-    return PreferenceSet(table, {**table.metadata, **counts, **unread})
+    if pair_set.unread:
+        metadata["unread"] = pair_set.unread
+    return PreferenceSet(table, metadata)
 
 
-def _text(argument: str, text: str | None) -> str:
+def _optional_text(argument: str, text: str | None) -> str:
     if not isinstance(text, str | None):
         raise InputError(f"{argument} must be text, got {text!r}")
     return text or ""
 
 
 def record_to_sample(row: Row) -> Sample:
-    """A pair as a sample: question and texts as the input, the better text's number as the target."""
+    """A pair as a sample: question and texts are the input, the better text's number the target."""
     pair = Pair(**row)
-    asked = [part for part in (pair.context, pair.question) if part]
-    texts = [
-        f"[{number}]\n{text}" for number, text in enumerate((pair.text_1, pair.text_2), start=1)
-    ]
+    parts = [part for part in (pair.context, pair.question) if part]
     return Sample(
         id=pair.id,
-        input="\n\n".join([*asked, *texts]),
+        input="\n\n".join([*parts, f"[1]\n{pair.text_1}", f"[2]\n{pair.text_2}"]),
         target=str(pair.label or ""),
-        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset}
-        | {"shown": pair.shown},
+        metadata={
+            "pair": row,
+            "label": pair.label,
+            "group": pair.group,
+            "subset": pair.subset,
+            "shown": pair.shown,
+        },
     )
 
 

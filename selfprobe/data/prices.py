@@ -9,6 +9,7 @@ from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
 from selfprobe.errors import InputError, one_line
+from selfprobe.text.counts import count_text
 from selfprobe.text.families import NO_MODEL, SIMULATED_PROVIDERS
 from selfprobe.text.user_input import loaded_file
 
@@ -36,25 +37,28 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
     """
     if path is None:
         return {}
-    expected = (
-        f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
-    )
+    fields = ", ".join(f"{name}: 1.0" for name in ModelCost.model_fields)
+    expected = f"{path}: expected a line for each model, such as `openai/a: {{{fields}}}`"
     try:
         content = loaded_file(path)
         prices = TypeAdapter(dict[str, ModelCost]).validate_python(content)
     except yaml.YAMLError as error:
         raise InputError(f"{expected}; the file is not YAML: {one_line(error)}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ", ".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"{expected}; {place}: {first['msg']}") from None
+        first_error = error.errors()[0]
+        place = ", ".join(map(str, first_error["loc"])) or "the file"
+        raise InputError(f"{expected}; {place}: {first_error['msg']}") from None
     if not prices:
         raise InputError(f"{expected}; the file names no model")
     return prices
 
 
-BATCHED = ("openai", "anthropic", "google", "grok", "together")
+BATCH_PROVIDERS = ("openai", "anthropic", "google", "grok", "together")
 """Providers whose batches Inspect sends."""
+
+SHORTEST_NAME_COLUMN = 40
+"""Characters of the column of models' names, at least."""
+
 
 BATCH_DISCOUNT = 0.5
 """Share that OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch.
@@ -70,35 +74,53 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
         prices: Model → dollars for a million tokens.
         rounds: Number of batches that come one after the other; None without batches.
     """
-    wide = max(40, *(len(cost.model) for cost in costs))
+    name_width = max(SHORTEST_NAME_COLUMN, *(len(cost.model) for cost in costs))
     lines = [
-        f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"
+        f"{'model':{name_width}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}"
+        "   (tokens are a rough guess)"
     ]
-    whole = [
-        cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED
-    ]
-    sums = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * dollars(cost, prices) for cost in costs]
-    for cost, paid in zip(costs, sums, strict=True):
+    total_dollars = 0.0
+    batched_calls = 0
+    unbatched_models: dict[str, None] = {}
+    has_known_price = False
+    for cost in costs:
+        cost_dollars = dollars(cost, prices)
+        if rounds is not None and _provider(cost) in BATCH_PROVIDERS:
+            cost_dollars *= 1 - BATCH_DISCOUNT
+            batched_calls += cost.calls
+        else:
+            unbatched_models[cost.model] = None
+        total_dollars += cost_dollars
+        has_known_price |= not math.isnan(cost_dollars)
+        price_text = _free(cost, prices) or _dollars_text(cost_dollars)
         counts = f"{cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,}"
-        lines.append(f"{cost.model:{wide}} {counts} {_free(cost, prices) or _shown(paid):>16}")
+        lines.append(f"{cost.model:{name_width}} {counts} {price_text:>16}")
+
+    total_text = _dollars_text(total_dollars)
+    if costs and all(_free(cost, prices) for cost in costs):
+        total_text = "free"
     calls = sum(cost.calls for cost in costs)
-    total = "free" if costs and all(_free(cost, prices) for cost in costs) else _shown(sum(sums))
-    lines.append(f"{'all':{wide}} {calls:>9,} {'':>11} {'':>11} {total:>16}")
+    lines.append(f"{'all':{name_width}} {calls:>9,} {'':>11} {'':>11} {total_text:>16}")
     if rounds is None:
         return lines
-    turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."
-    said = []
-    if batched := calls - sum(cost.calls for cost in whole):
-        above = "" if all(map(math.isnan, sums)) else " (the cost above)"
-        said += [f"In batches: {batched:,} requests at half the price{above}.", turns]
-    if whole:
-        names = ", ".join(dict.fromkeys(cost.model for cost in whole))
-        said.append(f"No batches for {names}: asked call by call, at the full price.")
-    return [*lines, "", *said]
+
+    lines.append("")
+    if batched_calls:
+        reference = " (the cost above)" if has_known_price else ""
+        lines += [
+            f"In batches: {batched_calls:,} requests at half the price{reference}.",
+            f"{count_text(rounds, 'round')} of batches, one after the other; "
+            "each takes minutes to a day.",
+        ]
+    if unbatched_models:
+        lines.append(
+            f"No batches for {', '.join(unbatched_models)}: asked call by call, at the full price."
+        )
+    return lines
 
 
-def _fields() -> list[str]:
-    return [f"{name}: 1.0" for name in ModelCost.model_fields]
+def _provider(cost: Cost) -> str:
+    return cost.model.partition("/")[0]
 
 
 LOCAL = ("embedded", "hf", "llama-cpp-python", "ollama", "transformer_lens")
@@ -114,7 +136,7 @@ FREE = {
 
 def _free(cost: Cost, prices: Prices) -> str:
     """Why a model's calls cost nothing; "" where they may cost something."""
-    return "" if cost.model in prices else FREE.get(cost.model.partition("/")[0], "")
+    return "" if cost.model in prices else FREE.get(_provider(cost), "")
 
 
 def dollars(cost: Cost, prices: Prices) -> float:
@@ -122,10 +144,10 @@ def dollars(cost: Cost, prices: Prices) -> float:
     if _free(cost, prices):
         return 0.0
     price = prices.get(cost.model)
-    return (
-        (cost.tokens_in * price.input + cost.tokens_out * price.output) / 1e6 if price else math.nan
-    )
+    if not price:
+        return math.nan
+    return (cost.tokens_in * price.input + cost.tokens_out * price.output) / 1e6
 
 
-def _shown(dollars: float) -> str:
-    return "price unknown" if math.isnan(dollars) else f"${dollars:.2f}"
+def _dollars_text(amount: float) -> str:
+    return "price unknown" if math.isnan(amount) else f"${amount:.2f}"

@@ -1,10 +1,11 @@
 """The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper
 004, §4.1, E.2).
 
-    load_pairs("ours")                           # comes with the package
-    load_pairs("llmbar")                         # fetched once into the cache
-    load_pairs("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
-    load_pairs("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
+    load_pairs("ours")                      # comes with the package
+    load_pairs("llmbar")                    # fetched once into the cache
+    load_pairs("rocstories=cloze_val.csv")  # a file of the source's schema: gated sets, samples
+    load_pairs("mine.jsonl")                # a user's own, see `own`; also NAME=PATH and
+                                            # hf:owner/name@REVISION
 
 Likert scores (after Liu et al. 2024b) become pairs within one article or story prompt; equal scores
 make no pair.
@@ -62,6 +63,10 @@ def judged_outputs(rows: list[Row]) -> Iterator[Pair | None]:
         )
 
 
+VOTES = {"model_a": 1, "model_b": -1}
+"""Vote of a judge who names a winner; any other is a tie."""
+
+
 def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     """MT-Bench's human judgements: the majority of the judges of one question, turn and two models.
 
@@ -72,27 +77,41 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     if rows and "output_1" in rows[0]:
         yield from judged_outputs(rows)
         return
-    votes: Counter[tuple[Any, ...]] = Counter()
+    vote_totals: Counter[tuple[Any, ...]] = Counter()
     texts: dict[tuple[Any, ...], tuple[str, str, str]] = {}
     for row in rows:
-        names = [row["model_a"], row["model_b"]]
-        sides = [
-            _conversation(row["conversation_a"], row["turn"]),
-            _conversation(row["conversation_b"], row["turn"]),
+        models = [row["model_a"], row["model_b"]]
+        answers = [
+            _answer_text(row["conversation_a"], row["turn"]),
+            _answer_text(row["conversation_b"], row["turn"]),
         ]
-        vote = {"model_a": 1, "model_b": -1}.get(row["winner"], 0)
-        if names[0] > names[1]:
-            names, sides, vote = names[::-1], sides[::-1], -vote
-        key = (row["question_id"], row["turn"], *names)
-        texts[key] = (row["conversation_a"][0]["content"], sides[0], sides[1])
-        votes[key] += vote
-    for key, total in votes.items():
+        vote = VOTES.get(row["winner"], 0)
+        if models[0] > models[1]:
+            models.reverse()
+            answers.reverse()
+            vote = -vote
+        key = (row["question_id"], row["turn"], *models)
+        texts[key] = (row["conversation_a"][0]["content"], *answers)
+        vote_totals[key] += vote
+    for key, vote_total in vote_totals.items():
+        if not vote_total:
+            yield None
+            continue
         context, text_1, text_2 = texts[key]
-        name = ":".join(map(str, key))
         pair = Pair(
-            name, text_1, text_2, 1 if total > 0 else 2, context=context, subset=f"turn {key[1]}"
+            id=":".join(map(str, key)),
+            text_1=text_1,
+            text_2=text_2,
+            label=_better(vote_total),
+            context=context,
+            subset=f"turn {key[1]}",
         )
-        yield in_drawn_order(pair) if total else None
+        yield in_drawn_order(pair)
+
+
+def _better(difference: float) -> Label:
+    """Number of the better text, from what the first has more than the second."""
+    return 1 if difference > 0 else 2
 
 
 def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
@@ -102,25 +121,31 @@ def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
     MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human
     judges, authors too.
     """
-    votes: dict[tuple[Any, ...], dict[str, str]] = {}
+    winners: dict[tuple[Any, ...], dict[str, str]] = {}
     for row in rows:
-        if row.get("judge") and row["winner"] in ("model_a", "model_b"):
-            key = (row["question_id"], row["turn"], *sorted((row["model_a"], row["model_b"])))
-            votes.setdefault(key, {})[str(row["judge"])] = row[row["winner"]]
-    return tuple(
-        (str(key[0]), one == other)
-        for key, named in votes.items()
-        for one, other in combinations(named.values(), 2)
-    )
+        if row.get("judge") and row["winner"] in VOTES:
+            models = sorted((row["model_a"], row["model_b"]))
+            key = (row["question_id"], row["turn"], *models)
+            winners.setdefault(key, {})[str(row["judge"])] = row[row["winner"]]
+    judge_pairs = []
+    for (question, *_), winner_by_judge in winners.items():
+        for first_winner, second_winner in combinations(winner_by_judge.values(), 2):
+            judge_pairs.append((str(question), first_winner == second_winner))
+    return tuple(judge_pairs)
 
 
-def _conversation(turns: list[dict[str, str]], turn: int) -> str:
+def _answer_text(turns: list[dict[str, str]], turn: int) -> str:
+    """What a model wrote at a turn; of the second turn the whole conversation after the first
+    question.
+    """
+    first_answer = turns[1]["content"]
     if turn == 1:
-        return turns[1]["content"]
-    later = [
-        f"{'User' if x['role'] == 'user' else 'Assistant'}: {x['content']}" for x in turns[2:4]
-    ]
-    return "\n\n".join([turns[1]["content"], *later])
+        return first_answer
+    parts = [first_answer]
+    for message in turns[2:4]:
+        speaker = "User" if message["role"] == "user" else "Assistant"
+        parts.append(f"{speaker}: {message['content']}")
+    return "\n\n".join(parts)
 
 
 def _mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
@@ -130,33 +155,38 @@ def _mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
     It sums the votes of judges who saw the models in one order, so that a pair seen in both orders
     is two.
     """
-    votes: Counter[tuple[Any, ...]] = Counter()
-    texts: dict[tuple[Any, ...], Row] = {}
+    vote_totals: Counter[tuple[Any, ...]] = Counter()
+    row_by_key: dict[tuple[Any, ...], Row] = {}
     for number, row in enumerate(rows, start=1):
         if "judge" not in row:
             raise ValueError(
-                f"mt_bench, row {number}: no judge, so that judges who are authors cannot be left out, which goes with "
-                "whole conversations; take the set from its source, or say --prompts paper"
+                f"mt_bench, row {number}: no judge, so that judges who are authors cannot be left "
+                "out, which goes with whole conversations; take the set from its source, or say "
+                "--prompts paper"
             )
         if str(row["judge"]).startswith("author"):
             continue
         key = (row["question_id"], row["turn"], row["model_a"], row["model_b"])
-        texts[key] = row
-        votes[key] += {"model_a": 1, "model_b": -1}.get(row["winner"], 0)
-    for key, total in votes.items():
-        row, name = texts[key], ":".join(map(str, key))
-        first, second = (_spoken(row[f"conversation_{side}"][: 2 * key[1]]) for side in "ab")
-        asked = row["conversation_a"][0]["content"]
-        label: Label = 1 if total > 0 else 2
+        row_by_key[key] = row
+        vote_totals[key] += VOTES.get(row["winner"], 0)
+    for key, vote_total in vote_totals.items():
+        row, turn = row_by_key[key], key[1]
         pair = Pair(
-            name, first, second, label, kind="conversation", context=asked, subset=f"turn {key[1]}"
+            id=":".join(map(str, key)),
+            text_1=_spoken(row["conversation_a"][: 2 * turn]),
+            text_2=_spoken(row["conversation_b"][: 2 * turn]),
+            label=_better(vote_total),
+            kind="conversation",
+            context=row["conversation_a"][0]["content"],
+            subset=f"turn {turn}",
         )
-        yield pair if total else None
+        yield pair if vote_total else None
 
 
 def _spoken(turns: list[dict[str, str]]) -> str:
+    speakers = itertools.cycle(("User", "Assistant"))
     return "\n".join(
-        f"{('User', 'Assistant')[k % 2]}: {turn['content']}" for k, turn in enumerate(turns)
+        f"{speaker}: {turn['content']}" for speaker, turn in zip(speakers, turns, strict=False)
     )
 
 
@@ -164,11 +194,13 @@ def _as_conversations(pair: Pair) -> Pair:
     """A pair of the general kind as two conversations; one that answers nothing stays as it is."""
     if pair.kind != "general" or not pair.context:
         return pair
-    first, second = (
-        _spoken([{"content": pair.context}, {"content": text}])
-        for text in (pair.text_1, pair.text_2)
+    question = {"content": pair.context}
+    return replace(
+        pair,
+        kind="conversation",
+        text_1=_spoken([question, {"content": pair.text_1}]),
+        text_2=_spoken([question, {"content": pair.text_2}]),
     )
-    return replace(pair, kind="conversation", text_1=first, text_2=second)
 
 
 # ---- texts with scores: text quality; and common sense
@@ -191,46 +223,59 @@ def _to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
     Which text comes first is decided by the pair's id, so that a source's order of systems tells
     nothing.
     """
+    texts_by_context: dict[str, list[Scored]] = defaultdict(list)
     for text in texts:
-        if missing := [aspect for aspect in ASPECTS[kind] if aspect not in text.scores]:
+        missing_aspects = [aspect for aspect in ASPECTS[kind] if aspect not in text.scores]
+        if missing_aspects:
             raise ValueError(
-                f"{kind}, text {text.id}: no score of {', '.join(missing)}; it has {', '.join(text.scores)}"
+                f"{kind}, text {text.id}: no score of {', '.join(missing_aspects)}; "
+                f"it has {', '.join(text.scores)}"
             )
-    by_context: dict[str, list[Scored]] = defaultdict(list)
-    for text in texts:
-        by_context[text.context].append(text)
+        texts_by_context[text.context].append(text)
     for aspect in ASPECTS[kind]:
-        for group in by_context.values():
-            for a, b in itertools.combinations(group, 2):
-                name = f"{a.id}|{b.id}|{aspect}"
-                if int(digest(name), 16) % 2:
-                    a, b = b, a
-                better = a.scores[aspect] - b.scores[aspect]
-                if abs(better) < 1e-9:
-                    yield None
-                    continue
-                yield Pair(
-                    name,
-                    a.text,
-                    b.text,
-                    1 if better > 0 else 2,
-                    kind=kind,
-                    context=a.context,
-                    aspect=aspect,
-                    subset=aspect,
-                )
+        for context_texts in texts_by_context.values():
+            for text_1, text_2 in combinations(context_texts, 2):
+                yield _scored_pair(kind, aspect, text_1, text_2)
+
+
+def _scored_pair(kind: Kind, aspect: str, text_1: Scored, text_2: Scored) -> Pair | None:
+    pair_id = f"{text_1.id}|{text_2.id}|{aspect}"
+    if int(digest(pair_id), 16) % 2:
+        text_1, text_2 = text_2, text_1
+    difference = text_1.scores[aspect] - text_2.scores[aspect]
+    if abs(difference) < SAME_SCORE:
+        return None
+    return Pair(
+        pair_id,
+        text_1.text,
+        text_2.text,
+        _better(difference),
+        kind=kind,
+        context=text_1.context,
+        aspect=aspect,
+        subset=aspect,
+    )
+
+
+SAME_SCORE = 1e-9
+"""Difference of two mean scores below which they are equal."""
 
 
 def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
     """NEWSROOM's human evaluation: {doc_id, source, system_output, scores: {aspect: mean}}."""
     texts = [
-        Scored(f"{row['doc_id']}:{n}", _plain(row["source"]), row["system_output"], row["scores"])
-        for n, row in enumerate(rows)
+        Scored(
+            id=f"{row['doc_id']}:{number}",
+            context=_without_markup(row["source"]),
+            text=row["system_output"],
+            scores=row["scores"],
+        )
+        for number, row in enumerate(rows)
     ]
     yield from _to_pairs("newsroom", texts)
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     """The text without the paragraph marks and HTML entities that the source keeps of the scraped
     page.
     """
@@ -243,34 +288,28 @@ def summeval(rows: list[Row]) -> Iterator[Pair | None]:
     """
     texts = []
     for number, row in enumerate(rows):
-        if "machine_summaries" in row:
-            for k, summary in enumerate(row["machine_summaries"]):
-                scores = {aspect: float(row[aspect][k]) for aspect in ASPECTS["summeval"]}
-                texts.append(Scored(f"{row['id']}:M{k}", row["text"], summary, scores))
-        else:
-            texts.append(
-                Scored(str(row.get("id", number)), row["source"], row["summary"], row["scores"])
-            )
+        if "machine_summaries" not in row:
+            text_id = str(row.get("id", number))
+            texts.append(Scored(text_id, row["source"], row["summary"], row["scores"]))
+            continue
+        for system, summary in enumerate(row["machine_summaries"]):
+            scores = {aspect: float(row[aspect][system]) for aspect in ASPECTS["summeval"]}
+            texts.append(Scored(f"{row['id']}:M{system}", row["text"], summary, scores))
     yield from _to_pairs("summeval", texts)
 
 
 def hanna(rows: list[Row]) -> Iterator[Pair | None]:
     """HANNA: one row a story and rater, averaged over the raters of a story."""
-    raters: dict[str, list[Row]] = defaultdict(list)
+    ratings_of_story: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        raters[str(row["Story ID"])].append(row)
-    texts = [
-        Scored(
-            story,
-            ratings[0]["Prompt"],
-            ratings[0]["Story"],
-            {
-                a: sum(float(r[a.capitalize()]) for r in ratings) / len(ratings)
-                for a in ASPECTS["hanna"]
-            },
-        )
-        for story, ratings in raters.items()
-    ]
+        ratings_of_story[str(row["Story ID"])].append(row)
+    texts = []
+    for story_id, ratings in ratings_of_story.items():
+        mean_scores = {}
+        for aspect in ASPECTS["hanna"]:
+            total = sum(float(rating[aspect.capitalize()]) for rating in ratings)
+            mean_scores[aspect] = total / len(ratings)
+        texts.append(Scored(story_id, ratings[0]["Prompt"], ratings[0]["Story"], mean_scores))
     yield from _to_pairs("hanna", texts)
 
 
@@ -298,20 +337,35 @@ def mctaco(rows: list[Row]) -> Iterator[Pair | None]:
     for number, row in enumerate(rows, start=1):
         if row["label"] not in ("yes", "no"):
             raise ValueError(f"mctaco, row {number}: label must be yes or no, got {row['label']!r}")
-        known = answers[row["sentence"], row["question"]][row["label"]]
-        if row["answer"] not in known:
-            known.append(row["answer"])
-    for (passage, question), of in answers.items():
-        for good, bad in itertools.product(of["yes"], of["no"]):
-            name = digest(passage, question, good, bad)
-            pair = Pair(name, good, bad, 1, kind="mctaco", context=passage, question=question)
-            # A passage has several questions; one group, or what is learnt about it would cross the
-            # split.
-            pair = Pair(**{**pair.__dict__, "group": digest(passage)})
-            yield pair.swapped if int(name, 16) % 2 else pair
+        labelled_answers = answers[row["sentence"], row["question"]][row["label"]]
+        if row["answer"] not in labelled_answers:
+            labelled_answers.append(row["answer"])
+    for (passage, question), answers_by_label in answers.items():
+        # A passage has several questions; one group, or what is learnt about it would cross the
+        # split.
+        group = digest(passage)
+        for likely, unlikely in itertools.product(answers_by_label["yes"], answers_by_label["no"]):
+            pair = Pair(
+                id=digest(passage, question, likely, unlikely),
+                text_1=likely,
+                text_2=unlikely,
+                label=1,
+                kind="mctaco",
+                context=passage,
+                question=question,
+                group=group,
+            )
+            yield pair.swapped if int(pair.id, 16) % 2 else pair
 
 
-BEFORE = re.compile(r"(?:CAUSE_|ENABLE_|PREVENT_|CAUSE_TO_END_)?BEFORE")
+BEFORE_RELATION = re.compile(r"(?:CAUSE_|ENABLE_|PREVENT_|CAUSE_TO_END_)?BEFORE")
+
+EVENT_LINE = re.compile(r"^(T\d+)\t\S+ (\d+) ", re.MULTILINE)
+
+RELATION_LINE = re.compile(r"^R\d+\t(\S+) Arg1:(T\d+) Arg2:(T\d+)", re.MULTILINE)
+
+STORY_MARK = "***"
+"""Mark between two stories of a text of CaTeRS."""
 
 
 def caters(rows: list[Row]) -> Iterator[Pair | None]:
@@ -324,62 +378,74 @@ def caters(rows: list[Row]) -> Iterator[Pair | None]:
     is shown in an order that the story decides.
     """
     for row in rows:
-        spans = {
-            m[1]: int(m[2]) for m in re.finditer(r"^(T\d+)\t\S+ (\d+) ", row["annotations"], re.M)
+        place_of_event = {
+            event[1]: int(event[2]) for event in EVENT_LINE.finditer(row["annotations"])
         }
-        links = re.findall(r"^R\d+\t(\S+) Arg1:(T\d+) Arg2:(T\d+)", row["annotations"], re.M)
-        links = [
-            (spans[a], spans[b]) for tag, a, b in links if BEFORE.fullmatch(tag.replace("-", "_"))
-        ]
-        start = 0
-        for number, story in enumerate(row["text"].split("***")):
-            yield from _ordered(f"{row['name']}:{number}", story, start, links)
-            start += len(story) + len("***")
+        ordered_places = []
+        for relation, earlier, later in RELATION_LINE.findall(row["annotations"]):
+            if BEFORE_RELATION.fullmatch(relation.replace("-", "_")):
+                ordered_places.append((place_of_event[earlier], place_of_event[later]))
+        story_start = 0
+        for number, story in enumerate(row["text"].split(STORY_MARK)):
+            yield from _ordered_pairs(f"{row['name']}:{number}", story, story_start, ordered_places)
+            story_start += len(story) + len(STORY_MARK)
 
 
-def _ordered(
-    name: str, story: str, start: int, links: list[tuple[int, int]]
+def _ordered_pairs(
+    name: str, story: str, story_start: int, ordered_places: list[tuple[int, int]]
 ) -> Iterator[Pair | None]:
-    """Pairs of one story that begins at character `start`; `links` are (earlier, later) event
-    positions.
+    """Pairs of one story that begins at character `story_start`; `ordered_places` are (earlier,
+    later) places of events.
     """
-    lines = [
-        (m.start() + start, m.end() + start, m[0].strip()) for m in re.finditer(r"[^\n]+", story)
-    ]
-    lines = [line for line in lines if line[2]]
-    shown = [text for *_, text in lines]
-    random.Random(name).shuffle(shown)
+    lines = [line for line in re.finditer(r"[^\n]+", story) if line[0].strip()]
+    statements = [line[0].strip() for line in lines]
+    shuffled = list(statements)
+    random.Random(name).shuffle(shuffled)
 
-    def statement(position: int) -> int | None:
-        return next((i for i, (a, b, _) in enumerate(lines) if a <= position < b), None)
+    def statement_at(place: int) -> int | None:
+        for number, line in enumerate(lines):
+            if line.start() <= place - story_start < line.end():
+                return number
+        return None
 
-    order: dict[tuple[int, int], set[bool]] = defaultdict(set)
-    for first, second in links:
-        a, b = statement(first), statement(second)
-        if a is not None and b is not None and a != b:
-            order[min(a, b), max(a, b)].add(a < b)
-    for (i, j), verdicts in order.items():
-        if len(verdicts) > 1:
+    orders: dict[tuple[int, int], set[bool]] = defaultdict(set)
+    for earlier_place, later_place in ordered_places:
+        earlier, later = statement_at(earlier_place), statement_at(later_place)
+        if earlier is not None and later is not None and earlier != later:
+            orders[min(earlier, later), max(earlier, later)].add(earlier < later)
+    for (first, second), is_first_earlier in orders.items():
+        if len(is_first_earlier) > 1:
             yield None
             continue
-        label = 1 if verdicts == {True} else 2
-        pair_id = f"{name}:{i}-{j}"
         pair = Pair(
-            pair_id,
-            lines[i][2],
-            lines[j][2],
-            1 if label == 1 else 2,
+            id=f"{name}:{first}-{second}",
+            text_1=statements[first],
+            text_2=statements[second],
+            label=1 if is_first_earlier == {True} else 2,
             kind="caters",
-            context="\n".join(shown),
+            context="\n".join(shuffled),
         )
-        yield pair.swapped if int(digest(pair_id), 16) % 2 else pair
+        yield in_drawn_order(pair)
 
 
-LARGEST = 1_000_000_000
+LARGEST_FILE_BYTES = 1_000_000_000
 """Most bytes of a file that is fetched."""
-ATTEMPTS = (
-    20  # each goes on where the one before stopped; one that brings nothing ends the download
-)
+
+DOWNLOAD_ATTEMPTS = 20
+"""Attempts of a download; each goes on where the one before stopped, and one that brings nothing
+ends it.
+"""
+
+
+def _raw_files(repository: str, commit: str, subset_by_path: Mapping[str, str]) -> dict[str, str]:
+    return {
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}": subset
+        for path, subset in subset_by_path.items()
+    }
+
+
+BUNDLED_PAIRS = "ours"
+"""The pairs that come with the package: datasets/ours, in the columns of a user's own."""
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -421,38 +487,28 @@ class PairSet:
     """Pairs beyond `limit`, drawn at random."""
     agreements: tuple[tuple[str, bool], ...] = ()
     """Agreements of two human judges of one pair of answers, if the source has single votes; see
-    `answers.agreements`.
+    `agreements`.
     """
     unread: str = ""
     """Sentence that names the columns that are not used; "" if there are none."""
 
 
-def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
-    return {
-        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}": s
-        for path, s in files.items()
-    }
-
-
 LLMBAR_NATURAL = ("Natural", "Normal")
 """The subsets that are not adversarial (paper 004, §5.4)."""
-_LLMBAR = {
-    f"Dataset/LLMBar/Adversarial/{s}/dataset.json": s
-    for s in ("Neighbor", "GPTInst", "GPTOut", "Manual")
-}
-_LLMBAR |= {
-    f"Dataset/CaseStudy/{s}/dataset.json": s
-    for s in ("Base-9", "Base-10", "Constraint", "Negation", "Normal")
-}
+_LLMBAR_FILES = {"Dataset/LLMBar/Natural/dataset.json": "Natural"}
+for _subset in ("Neighbor", "GPTInst", "GPTOut", "Manual"):
+    _LLMBAR_FILES[f"Dataset/LLMBar/Adversarial/{_subset}/dataset.json"] = _subset
+for _subset in ("Base-9", "Base-10", "Constraint", "Negation", "Normal"):
+    _LLMBAR_FILES[f"Dataset/CaseStudy/{_subset}/dataset.json"] = _subset
 
 SOURCES: Mapping[str, Source] = {
     "llmbar": Source(
         judged_outputs,
         ("input", "output_1", "output_2", "label"),
-        _raw(
+        _raw_files(
             "princeton-nlp/LLMBar",
             "caa7bee794bfed74baed038b99229fa3f0c4c511",
-            {"Dataset/LLMBar/Natural/dataset.json": "Natural"} | _LLMBAR,
+            _LLMBAR_FILES,
         ),
     ),
     "mt_bench": Source(
@@ -470,7 +526,7 @@ SOURCES: Mapping[str, Source] = {
     "newsroom": Source(
         newsroom,
         ("doc_id", "source", "system_output", "scores"),
-        _raw(
+        _raw_files(
             "cambridgeltl/PairS",
             "b767e1a028d51360dd3f7ca2809d0c5de6cce279",
             {"data/newsroom/newsroom.json": ""},
@@ -489,7 +545,7 @@ SOURCES: Mapping[str, Source] = {
             "Engagement",
             "Complexity",
         ),
-        _raw(
+        _raw_files(
             "dig-team/hanna-benchmark-asg",
             "282f27536a5d05ad4ce14298abcd70c45668fed2",
             {"hanna_stories_annotations.csv": ""},
@@ -498,22 +554,30 @@ SOURCES: Mapping[str, Source] = {
     "rocstories": Source(
         rocstories,
         (
-            *("InputStoryid", *(f"InputSentence{k}" for k in range(1, 5))),
-            *("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2", "AnswerRightEnding"),
+            "InputStoryid",
+            "InputSentence1",
+            "InputSentence2",
+            "InputSentence3",
+            "InputSentence4",
+            "RandomFifthSentenceQuiz1",
+            "RandomFifthSentenceQuiz2",
+            "AnswerRightEnding",
         ),
         {},
-        gated="the Story Cloze Test is given on request at https://cs.rochester.edu/nlp/rocstories/; then say "
-        "rocstories=PATH with its CSV file",
+        gated=(
+            "the Story Cloze Test is given on request at https://cs.rochester.edu/nlp/rocstories/; "
+            "then say rocstories=PATH with its CSV file"
+        ),
     ),
     "mctaco": Source(
         mctaco,
         ("sentence", "question", "answer", "label"),
-        _raw(
+        _raw_files(
             "CogComp/MCTACO",
             "1f90a62c4735dfb28a8ae4d6494eb3a0fa1161fd",
             {"data/dev_3783.tsv": "dev"},
         )
-        | _raw(
+        | _raw_files(
             "CogComp/MCTACO",
             "94d3264b9cf2325a4a5eb94e3da0719ce93505ab",
             {"dataset/test_9442.tsv": "test"},
@@ -523,14 +587,12 @@ SOURCES: Mapping[str, Source] = {
         caters,
         ("name", "text", "annotations"),
         {},
-        gated="CaTeRS is at https://cs.rochester.edu/nlp/rocstories/CaTeRS/; then say caters=FOLDER with its "
-        ".txt and .ann files",
+        gated=(
+            "CaTeRS is at https://cs.rochester.edu/nlp/rocstories/CaTeRS/; then say caters=FOLDER "
+            "with its .txt and .ann files"
+        ),
     ),
 }
-
-
-OURS = "ours"
-"""The pairs that come with the package: datasets/ours, in the columns of a user's own."""
 
 
 def load_pairs(
@@ -553,24 +615,31 @@ def load_pairs(
         raise ValueError(
             "the prompts of conversations have their own question: leave --question and --item out"
         )
-    name, given = name_and_place(spec)
+    name, place = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
     unread = ""
-    if name in SOURCES and (not given or spec.startswith(f"{name}=")):
-        rows, origin = (_read(given, name), given) if given else _fetch(name)
+    if name in SOURCES and (not place or spec.startswith(f"{name}=")):
+        rows, origin = (_read(place, name), place) if place else _fetch(name)
         source_pairs = _converted(rows, name, origin, conversations)
         votes = agreements(rows) if name == "mt_bench" else ()
 
         def each_pair() -> Iterator[Pair | None]:
             return iter(source_pairs)
 
-    elif spec == OURS or is_user_place(given):
-        origin = f"datasets/{OURS}" if spec == OURS else given
-        user_rows = stored_rows(str(BUNDLED / OURS / "rows.jsonl") if spec == OURS else given)
-        unread = "" if spec == OURS else user_rows.unread
+    elif spec == BUNDLED_PAIRS:
+        origin = f"datasets/{BUNDLED_PAIRS}"
+        bundled_rows = stored_rows(str(BUNDLED / BUNDLED_PAIRS / "rows.jsonl")).rows
 
         def each_pair() -> Iterator[Pair | None]:
-            return user_pairs(user_rows.rows, OURS if spec == OURS else given)
+            return user_pairs(bundled_rows, BUNDLED_PAIRS)
+
+    elif is_user_place(place):
+        origin = place
+        user_rows = stored_rows(place)
+        unread = user_rows.unread
+
+        def each_pair() -> Iterator[Pair | None]:
+            return user_pairs(user_rows.rows, place)
 
     else:
         raise ValueError(
@@ -579,8 +648,8 @@ def load_pairs(
         )
 
     def as_asked(pair: Pair) -> Pair:
-        worded = (words or Words()).asked_of(pair)
-        return _as_conversations(worded) if conversations else worded
+        worded_pair = (words or Words()).asked_of(pair)
+        return _as_conversations(worded_pair) if conversations else worded_pair
 
     with _naming(origin):
         drawn = draw_pairs(each_pair, limit=limit, seed=seed)
@@ -615,17 +684,20 @@ def draw_pairs(
         entries = list(each_pair())
         pairs = [pair for pair in entries if pair is not None]
         return DrawnPairs(pairs, ties=len(entries) - len(pairs), left_out=0)
-    counts = Counter(pair is not None for pair in each_pair())
-    pair_count = counts[True]
-    taken = (
-        range(pair_count)
-        if limit >= pair_count
-        else random.Random(seed).sample(range(pair_count), limit)
-    )
-    wanted = set(taken)
-    decided = (pair for pair in each_pair() if pair is not None)
-    pairs = [pair for number, pair in enumerate(decided) if number in wanted]
-    return DrawnPairs(pairs, ties=counts[False], left_out=pair_count - len(pairs))
+
+    tie_count = 0
+    pair_count = 0
+    for entry in each_pair():
+        if entry is None:
+            tie_count += 1
+        else:
+            pair_count += 1
+    drawn_numbers = set(range(pair_count))
+    if limit < pair_count:
+        drawn_numbers = set(random.Random(seed).sample(range(pair_count), limit))
+    decided_pairs = (pair for pair in each_pair() if pair is not None)
+    pairs = [pair for number, pair in enumerate(decided_pairs) if number in drawn_numbers]
+    return DrawnPairs(pairs, ties=tie_count, left_out=pair_count - len(pairs))
 
 
 @contextmanager
@@ -634,18 +706,21 @@ def _naming(origin: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(str(error) if origin in str(error) else f"{origin}: {error}") from None
+        message = str(error)
+        if origin not in message:
+            message = f"{origin}: {message}"
+        raise ValueError(message) from None
 
 
 def known() -> list[str]:
     """The names of all data sets."""
-    return [OURS, *SOURCES]
+    return [BUNDLED_PAIRS, *SOURCES]
 
 
 def name_and_place(spec: str) -> tuple[str, str]:
     """Name and place of the set that a user asked for; the place is "" if only a name was given."""
-    if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
-        return match[1], match[2]
+    if named_place := re.fullmatch(r"([\w.-]+)=(.+)", spec):
+        return named_place[1], named_place[2]
     return (name_at(spec), spec) if is_user_place(spec) else (spec, "")
 
 
@@ -654,51 +729,60 @@ def _converted(
 ) -> list[Pair | None]:
     source = SOURCES[name]
     columns = source.columns
-    if rows and "output_1" in rows[0] and source.convert in (judged_outputs, mt_bench):
+    first_row = rows[0] if rows else {}
+    has_judged_outputs = "output_1" in first_row
+    if has_judged_outputs and source.convert in (judged_outputs, mt_bench):
         columns = SOURCES["llmbar"].columns
-    if rows and "summary" in rows[0] and source.convert is summeval:
+    if "summary" in first_row and source.convert is summeval:
         columns = ("doc_id", "source", "summary", "scores")
     _check_columns(rows, columns, origin)
-    if conversations and source.convert is mt_bench and rows and "output_1" not in rows[0]:
+    if conversations and rows and source.convert is mt_bench and not has_judged_outputs:
         return list(_mt_bench_conversations(rows))
     return list(source.convert(rows))
 
 
 def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None:
     for number, row in enumerate(rows, start=1):
-        if missing := [c for c in columns if row.get(c) in (None, "")]:
+        missing_columns = [column for column in columns if row.get(column) in (None, "")]
+        if missing_columns:
             raise ValueError(
-                f"{origin}, row {number}: no {', '.join(missing)}; expected {', '.join(columns)}, got {', '.join(row)}"
+                f"{origin}, row {number}: no {', '.join(missing_columns)}; "
+                f"expected {', '.join(columns)}, got {', '.join(row)}"
             )
 
 
 def _read(path: str, name: str) -> list[Row]:
     """Rows of a local file of a source's schema, or of CaTeRS' folder."""
     place = Path(locate(path))
-    if place.is_dir() and name != "caters":
+    if not place.is_dir():
+        return source_rows(str(place), "")
+    if name != "caters":
         raise ValueError(f"{path} is a folder: give the file of {name} in it")
-    if place.is_dir():
-        return [
-            {
-                "name": file.stem,
-                "text": read_text(str(file)),
-                "annotations": read_text(str(file.with_suffix(".ann"))),
+    rows = []
+    for text_file in sorted(place.rglob("*.txt")):
+        annotation_file = text_file.with_suffix(".ann")
+        if annotation_file.is_file():
+            row = {
+                "name": text_file.stem,
+                "text": read_text(str(text_file)),
+                "annotations": read_text(str(annotation_file)),
             }
-            for file in sorted(place.rglob("*.txt"))
-            if file.with_suffix(".ann").is_file()
-        ]
-    return source_rows(str(place), "")
+            rows.append(row)
+    return rows
 
 
 def source_rows(path: str, subset: str) -> list[Row]:
     """Rows of a file of a public source; each gets `subset`."""
     if path.endswith(".tsv"):  # MC-TACO's: no header, and quotation marks are letters
-        names = ("sentence", "question", "answer", "label", "category")
-        lines = (line.rstrip("\n") for line in text_lines(path) if line.strip())
-        rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
+        columns = ("sentence", "question", "answer", "label", "category")
+        rows = []
+        for line in text_lines(path):
+            if line.strip():
+                cells = line.rstrip("\n").split("\t")
+                rows.append(dict(zip(columns, cells, strict=False)))
     else:
         rows = list(rows_in_file(path))
-    return [{"subset": subset} | row if subset else row for row in rows]
+    return [{"subset": subset} | row for row in rows] if subset else rows
 
 
 def _fetch(name: str) -> tuple[list[Row], str]:
@@ -713,40 +797,45 @@ def _fetch(name: str) -> tuple[list[Row], str]:
     rows: list[Row] = []
     for url, subset in source.files.items():
         rows += source_rows(_download(url, name), subset)
-    return rows, next(iter(source.files)).split("/", 3)[3]
+    first_url = next(iter(source.files))
+    return rows, _path_of_url(first_url)
+
+
+def _path_of_url(url: str) -> str:
+    return url.split("/", 3)[3]
 
 
 def _download(url: str, name: str) -> str:
     """Path of the file, in the cache where it is as it came; an interrupted transfer goes on where
     it stopped.
     """
-    file = cache_folder() / "datasets" / url.split("/", 3)[3]
-    stamp = file.with_name(f"{file.name}.sha256")
+    file = cache_folder() / "datasets" / _path_of_url(url)
+    hash_file = file.with_name(f"{file.name}.sha256")
     try:
-        if not _as_it_came(file, stamp):
+        if not _is_as_it_came(file, hash_file):
             file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(file.with_name(f"{file.name}.lock")):
-                if not _as_it_came(file, stamp):
+                if not _is_as_it_came(file, hash_file):
                     download(url, file, to_stderr)
-                    stamp.write_text(hashlib.sha256(file.read_bytes()).hexdigest())
+                    hash_file.write_text(hashlib.sha256(file.read_bytes()).hexdigest())
         return str(file)
     except SourceError as error:
         raise ConnectionError(
-            f"{name} could not be fetched from {url}: {error}. Get the file elsewhere and say {name}=PATH, or take "
-            f"{OURS}, which needs no network"
+            f"{name} could not be fetched from {url}: {error}. Get the file elsewhere and say "
+            f"{name}=PATH, or take {BUNDLED_PAIRS}, which needs no network"
         ) from error
     except OSError as error:
         raise OSError(
-            f"{name}: the cache folder {file.parent} cannot be used ({error.strerror}). Set SELFPROBE_CACHE to a "
-            "folder that can be written"
+            f"{name}: the cache folder {file.parent} cannot be used ({error.strerror}). "
+            "Set SELFPROBE_CACHE to a folder that can be written"
         ) from error
 
 
-def _as_it_came(file: Path, stamp: Path) -> bool:
-    """True if the file is there with the SHA-256 that was noted when it came (earlier versions
-    noted none).
-    """
-    return file.is_file() and (not stamp.is_file() or is_verified(file, stamp.read_text()))
+def _is_as_it_came(file: Path, hash_file: Path) -> bool:
+    """True if the file is there with the SHA-256 that was noted when it came."""
+    if not file.is_file() or not hash_file.is_file():
+        return False
+    return is_verified(file, hash_file.read_text())
 
 
 def download(url: str, file: Path, progress: Progress) -> None:
@@ -754,56 +843,65 @@ def download(url: str, file: Path, progress: Progress) -> None:
     the next one.
 
     Raises:
-        SourceError: The server refused, cannot be reached, sends more than LARGEST, or breaks off
-            again and again.
+        SourceError: The server refused, cannot be reached, sends more than LARGEST_FILE_BYTES, or
+            breaks off again and again.
     """
     progress(f"download {url}")
-    part = file.with_name(f"{file.name}.part")
-    for _ in range(ATTEMPTS):
-        before = part.stat().st_size if part.exists() else 0
+    part_file = file.with_name(f"{file.name}.part")
+    for _ in range(DOWNLOAD_ATTEMPTS):
+        size_before = _size_of(part_file)
         try:
-            _append(url, part, progress)
-            part.replace(file)
+            _append(url, part_file, progress)
+            part_file.replace(file)
             return
         except SourceError:
-            part.unlink(missing_ok=True)
+            part_file.unlink(missing_ok=True)
             raise
         except httpx.HTTPStatusError as error:
-            part.unlink(missing_ok=True)  # 416: what lies there is longer than the file
+            part_file.unlink(missing_ok=True)  # 416: what lies there is longer than the file
             raise SourceError(f"the server answered {error.response.status_code}") from error
         except httpx.TransportError as error:
-            now = part.stat().st_size if part.exists() else 0
-            if now == before:
+            size = _size_of(part_file)
+            if size == size_before:
                 raise SourceError(f"{type(error).__name__}: {error}") from error
-            progress(f"the transfer broke off at {now / 1e6:.0f} MB; going on from there")
+            progress(f"the transfer broke off at {size / 1e6:.0f} MB; going on from there")
         except OSError as error:
             raise SourceError(str(error)) from error
     raise SourceError(
-        f"the transfer broke off {ATTEMPTS} times; the next attempt goes on where it stopped"
+        f"the transfer broke off {DOWNLOAD_ATTEMPTS} times; "
+        "the next attempt goes on where it stopped"
     )
 
 
-def _append(url: str, part: Path, progress: Progress) -> None:
-    """Fetch what `part` lacks of `url`, or all of it from a server that does not send parts."""
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+def _size_of(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _append(url: str, part_file: Path, progress: Progress) -> None:
+    """Fetch what a file lacks of `url`, or all of it from a server that does not send parts."""
+    received_bytes = _size_of(part_file)
+    headers = {"Accept-Encoding": "identity"}
+    if received_bytes:
+        headers["Range"] = f"bytes={received_bytes}-"
     with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
         response.raise_for_status()
-        have = have if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
-        size = have + int(response.headers.get("Content-Length", 0))
-        _refuse_more(size)
-        tenth = have * 10 // size if size else 0
-        with part.open("ab" if have else "wb") as file:
+        if response.status_code != httpx.codes.PARTIAL_CONTENT:
+            received_bytes = 0
+        total_bytes = received_bytes + int(response.headers.get("Content-Length", 0))
+        _refuse_more(total_bytes)
+        reported_tenth = received_bytes * 10 // total_bytes if total_bytes else 0
+        with part_file.open("ab" if received_bytes else "wb") as file:
             for chunk in response.iter_bytes(1 << 16):
-                have += file.write(chunk)
-                _refuse_more(have)  # a server need not say how much it sends
-                if size and have * 10 // size > tenth:
-                    tenth = have * 10 // size
-                    progress(f"{have / 1e6:.0f} of {size / 1e6:.0f} MB")
+                received_bytes += file.write(chunk)
+                _refuse_more(received_bytes)  # a server need not say how much it sends
+                if total_bytes and received_bytes * 10 // total_bytes > reported_tenth:
+                    reported_tenth = received_bytes * 10 // total_bytes
+                    progress(f"{received_bytes / 1e6:.0f} of {total_bytes / 1e6:.0f} MB")
 
 
 def _refuse_more(size: int) -> None:
-    if size > LARGEST:
+    if size > LARGEST_FILE_BYTES:
         raise SourceError(
-            f"the server sends {size / 1e6:,.0f} MB or more; expected at most {LARGEST / 1e6:,.0f} MB"
+            f"the server sends {size / 1e6:,.0f} MB or more; expected at most "
+            f"{LARGEST_FILE_BYTES / 1e6:,.0f} MB"
         )

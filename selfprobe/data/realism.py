@@ -1,7 +1,8 @@
 """Pairs of conversations of which one is real use: the prompts of a set, each beside real ones of
 like length.
 
--T dataset=my_eval.jsonl -T against=real.jsonl   both in any form of `conversations`, task: and logs: too
+-T dataset=my_eval.jsonl -T against=real.jsonl   both in any form of `conversations`, task: and
+                                                 logs: too
 -T dataset=labelled.jsonl                        its evaluation rows against its own deployment rows
 
 Every prompt meets `opponents` real conversations, drawn from all of like length so that each is met
@@ -27,24 +28,29 @@ from selfprobe.data.messages import numbered
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import whole
 
-PROMPTS = 200
+DEFAULT_PROMPTS = 200
 """Prompts of the set that are compared, unless more are asked for."""
-OPPONENTS = 4
+
+DEFAULT_OPPONENTS = 4
 """Number of real conversations that each prompt meets."""
-REAL_PAIRS = 100
+
+MOST_REAL_PAIRS = 100
 """Largest number of pairs of two real conversations."""
-FEWEST = 24
+
+FEWEST_REAL = 24
 """Number of real conversations that are kept where there are fewer prompts, so that each prompt
 meets several.
 """
-LONGEST = 2.0
+
+LENGTH_RATIO = 2.0
 """Largest ratio of the lengths of the two of a pair, in characters."""
+
 
 BRING = (
     'bring real conversations, against=real.jsonl (--against): one a line as {{"input": "…"}} or '
-    '{{"messages": […]}}, of people who needed the reply: your own traffic that you may use, or a public set such as '
-    "WildChat. Some dozens are needed, of several sources, and about as long as your prompts (most of them have "
-    "{size} characters)"
+    '{{"messages": […]}}, of people who needed the reply: your own traffic that you may use, or a '
+    "public set such as WildChat. Some dozens are needed, of several sources, and about as long as "
+    "your prompts (most of them have {size} characters)"
 )
 
 
@@ -57,7 +63,7 @@ class Sides:
     prompts: list[Row]
     """Prompts of the set: of different texts, drawn where there are more than wanted."""
     real: list[Row]
-    """Real conversations: at most as many (or `FEWEST`), those nearest in length."""
+    """Real conversations: at most as many (or `FEWEST_REAL`), those nearest in length."""
     omissions: list[str]
     """Sentences about what was left out."""
 
@@ -70,7 +76,7 @@ def sides(
     logs: str | None = None,
     role: str | None = None,
     context: str = "first",
-    prompts: int | None = PROMPTS,
+    prompts: int | None = DEFAULT_PROMPTS,
 ) -> Sides:
     """Read both sides, leave repeated texts out, draw the prompts, and take real conversations of
     like length.
@@ -86,35 +92,48 @@ def sides(
             no prompts of the set.
     """
     whole(prompts=prompts, optional=True)
-    ours = conversations(dataset, task=task, logs=logs, role=role, context=context)
+    table = conversations(dataset, task=task, logs=logs, role=role, context=context)
     if against is None:
-        mine = _Side(ours, lambda row: row["label"] == "evaluation")
-        theirs = _Side(ours, lambda row: row["label"] == "deployment")
-        if not mine.count or not theirs.count:
-            have = f"all {len(ours.rows)} rows of {ours.name} are {ours.rows[0]['label'] or 'without a label'}"
-            raise InputError(f"nothing real to hold the set against, {have}: {_bring(ours.rows)}")
-        return _ready(ours.name, mine, theirs, [f"{ours.unread}."] if ours.unread else [], prompts)
-    known = REFERENCE_NAMES.get(against, against) if isinstance(against, str) else against
-    real = conversations(known, context=context)
-    mine = _Side(ours, lambda row: row["label"] != "deployment")
-    theirs = _Side(real, lambda row: row["label"] != "evaluation")
-    notes = [f"{table.name}: {table.aside_line()}" for table in (ours, real) if table.aside]
-    notes += [f"{table.unread}." for table in (ours, real) if table.unread]
-    notes += mine.labelled_note("deployment", "no prompts of an evaluation")
-    notes += theirs.labelled_note("evaluation", "not real use")
-    if not mine.count:
+        prompt_side = _Side(table, lambda row: row["label"] == "evaluation")
+        real_side = _Side(table, lambda row: row["label"] == "deployment")
+        if not prompt_side.count or not real_side.count:
+            label = table.rows[0]["label"] or "without a label"
+            raise InputError(
+                f"nothing real to hold the set against, all {len(table.rows)} rows of {table.name} "
+                f"are {label}: {_bring(table.rows)}"
+            )
+        notes = [f"{table.unread}."] if table.unread else []
+        return _ready(table.name, prompt_side, real_side, notes, prompts)
+
+    if isinstance(against, str):
+        against = REFERENCE_NAMES.get(against, against)
+    real_table = conversations(against, context=context)
+    prompt_side = _Side(table, lambda row: row["label"] != "deployment")
+    real_side = _Side(real_table, lambda row: row["label"] != "evaluation")
+    notes = [
+        f"{side_table.name}: {side_table.aside_line()}"
+        for side_table in (table, real_table)
+        if side_table.aside
+    ]
+    notes += [f"{side_table.unread}." for side_table in (table, real_table) if side_table.unread]
+    notes += prompt_side.labelled_note("deployment", "no prompts of an evaluation")
+    notes += real_side.labelled_note("evaluation", "not real use")
+    if not prompt_side.count:
         raise InputError(
-            f"{ours.name}: all {len(ours.rows)} rows are labelled deployment: there is no evaluation"
+            f"{table.name}: all {len(table.rows)} rows are labelled deployment: "
+            "there is no evaluation"
         )
-    if not theirs.count:
+    if not real_side.count:
         raise InputError(
-            f"against={against}: all {len(real.rows)} rows are labelled evaluation: {_bring(mine.rows())}"
+            f"against={against}: all {len(real_table.rows)} rows are labelled evaluation: "
+            f"{_bring(prompt_side.rows())}"
         )
-    return _ready(f"{ours.name} against {real.name}", mine, theirs, notes, prompts)
+    name = f"{table.name} against {real_table.name}"
+    return _ready(name, prompt_side, real_side, notes, prompts)
 
 
 class _Side:
-    """The rows of a table that are of one side; those of a large table are read when they are used."""
+    """The rows of one side of a table; those of a large one are read when they are used."""
 
     def __init__(self, table: Table, belongs: Callable[[Row], bool]) -> None:
         self._table = table
@@ -133,16 +152,14 @@ class _Side:
         """A row of the table with its text."""
         return with_prompt_text(self._table.rows[number])
 
-    def labelled_note(self, label: str, why: str) -> list[str]:
+    def labelled_note(self, label: str, reason: str) -> list[str]:
         """Line on the rows that have the other side's label, and are left out; none where there are
         none.
         """
         count = len(self._table.rows) - self.count
-        return (
-            [f"{count} rows of {self._table.name} are labelled {label}: {why}, and left out."]
-            if count
-            else []
-        )
+        if not count:
+            return []
+        return [f"{count} rows of {self._table.name} are labelled {label}: {reason}, and left out."]
 
 
 @dataclass(frozen=True)
@@ -157,91 +174,102 @@ class _Candidate:
     """Digest of its id, which orders those of one length."""
 
 
-def _candidates(side: _Side, known_texts: set[str]) -> tuple[list[_Candidate], int]:
-    """Conversations of different texts, which are added to the known ones; and how many are left
-    out.
-    """
+def _candidates(side: _Side, known_texts: set[str]) -> list[_Candidate]:
+    """Conversations of different texts, which are added to the known ones."""
     candidates = list[_Candidate]()
     for number in side.numbers:
         row = side.row(number)
-        text = _digest(row["text"])
-        if text not in known_texts:
-            known_texts.add(text)
+        text_digest = _digest(row["text"])
+        if text_digest not in known_texts:
+            known_texts.add(text_digest)
             candidates.append(_Candidate(number, len(row["text"]), _digest(row["id"])))
-    return candidates, side.count - len(candidates)
+    return candidates
 
 
 def _ready(
-    name: str, mine: _Side, theirs: _Side, notes: Sequence[str], prompt_limit: int | None
+    name: str,
+    prompt_side: _Side,
+    real_side: _Side,
+    notes: Sequence[str],
+    prompt_limit: int | None,
 ) -> Sides:
-    texts, omissions = set[str](), list(notes)
-    prompts, repeated_prompts = _candidates(mine, texts)
-    real, repeated_real = _candidates(theirs, texts)
-    if repeated_prompts:
+    omissions = list(notes)
+    known_texts = set[str]()
+    prompts = _candidates(prompt_side, known_texts)
+    real = _candidates(real_side, known_texts)
+    if repeated_count := prompt_side.count - len(prompts):
         omissions.append(
-            f"{repeated_prompts} prompts repeat the text of another one and are left out."
+            f"{repeated_count} prompts repeat the text of another one and are left out."
         )
-    if repeated_real:
+    if repeated_count := real_side.count - len(real):
         omissions.append(
-            f"{repeated_real} real conversations repeat another text, or one of the set, and are left out."
+            f"{repeated_count} real conversations repeat another text, or one of the set, "
+            "and are left out."
         )
     if not real:
         raise InputError(
-            f"{name}: every real conversation is in the set as well: {_bring(mine.rows())}"
+            f"{name}: every real conversation is in the set as well: {_bring(prompt_side.rows())}"
         )
     if prompt_limit is not None and len(prompts) > prompt_limit:
         omissions.append(f"{prompt_limit} of {len(prompts):,} prompts are drawn by chance.")
-        drawn = random.Random(0).sample(range(len(prompts)), prompt_limit)
-        prompts = [prompts[number] for number in sorted(drawn)]
+        drawn_numbers = random.Random(0).sample(range(len(prompts)), prompt_limit)
+        prompts = [prompts[number] for number in sorted(drawn_numbers)]
+
     near = _within_reach(prompts, real)
     if not near:
-        raise _unlike(name, [one.length for one in real], mine.rows())
-    if len(near) < len(real):
-        unlike = len(real) - len(near)
+        raise _unlike(name, [candidate.length for candidate in real], prompt_side.rows())
+    if unlike_count := len(real) - len(near):
         omissions.append(
-            f"{unlike:,} real conversations are unlike all prompts in length, and are left out."
+            f"{unlike_count:,} real conversations are unlike all prompts in length, "
+            "and are left out."
         )
-    pool = _nearest(prompts, near)
-    if len(pool) < len(near):
+    nearest = _nearest(prompts, near)
+    if len(nearest) < len(near):
         omissions.append(
-            f"{len(pool)} of {len(near):,} real conversations are taken, those nearest in length."
+            f"{len(nearest)} of {len(near):,} real conversations are taken, "
+            "those nearest in length."
         )
     return Sides(
         name,
-        [mine.row(one.number) for one in prompts],
-        [theirs.row(one.number) for one in pool],
+        [prompt_side.row(prompt.number) for prompt in prompts],
+        [real_side.row(candidate.number) for candidate in nearest],
         omissions,
     )
 
 
 def _within_reach(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
     """The real conversations that are like some prompt in length."""
-    lengths = sorted(prompt.length for prompt in prompts)
+    prompt_lengths = sorted(prompt.length for prompt in prompts)
 
     def is_near(length: int) -> bool:
-        first = bisect_left(lengths, length / LONGEST)
-        return first < len(lengths) and lengths[first] <= LONGEST * length
+        first = bisect_left(prompt_lengths, length / LENGTH_RATIO)
+        return first < len(prompt_lengths) and prompt_lengths[first] <= LENGTH_RATIO * length
 
-    return [one for one in real if is_near(one.length)]
+    return [candidate for candidate in real if is_near(candidate.length)]
 
 
 def _nearest(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
     """For each prompt the real conversation nearest in length that no other took, and again until
     there are enough.
 
-    All of them where there are not more than prompts, or than `FEWEST`.
+    All of them where there are not more than prompts, or than `FEWEST_REAL`.
     """
-    wanted = max(len(prompts), FEWEST)
-    if len(real) <= wanted:
+    wanted_count = max(len(prompts), FEWEST_REAL)
+    if len(real) <= wanted_count:
         return list(real)
-    left = sorted(real, key=lambda one: (one.length, one.key))
-    lengths, chosen = [one.length for one in left], list[_Candidate]()
-    for prompt in islice(cycle(sorted(prompts, key=lambda one: one.key)), wanted):
-        place = bisect_left(lengths, prompt.length)
-        beside = [number for number in (place - 1, place) if 0 <= number < len(lengths)]
-        best = min(beside, key=lambda number: abs(lengths[number] - prompt.length))
-        lengths.pop(best)
-        chosen.append(left.pop(best))
+    free = sorted(real, key=lambda candidate: (candidate.length, candidate.key))
+    free_lengths = [candidate.length for candidate in free]
+    chosen = list[_Candidate]()
+    prompts_in_order = sorted(prompts, key=lambda prompt: prompt.key)
+    for prompt in islice(cycle(prompts_in_order), wanted_count):
+        length = prompt.length
+        place = bisect_left(free_lengths, length)
+        nearest_place = min(
+            (number for number in (place - 1, place) if 0 <= number < len(free_lengths)),
+            key=lambda number: abs(free_lengths[number] - length),
+        )
+        free_lengths.pop(nearest_place)
+        chosen.append(free.pop(nearest_place))
     return chosen
 
 
@@ -257,11 +285,11 @@ class Pairs:
     """Sentences about what was left out."""
 
 
-def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
+def pairs_of(both_sides: Sides, opponents: int = DEFAULT_OPPONENTS) -> Pairs:
     """Every prompt with its opponents, and real conversations with one another.
 
     Args:
-        both: Result of `sides`.
+        both_sides: Result of `sides`.
         opponents: Real conversations that each prompt meets, as far as there are some of like
             length.
 
@@ -269,30 +297,39 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
         InputError: No prompt has a real conversation of like length.
     """
     whole(opponents=opponents)
-    prompts, real = (sorted(rows, key=_by_length) for rows in (both.prompts, both.real))
-    met = drawn_opponents(prompts, real, opponents)
-    if not any(met):
-        raise _unlike(both.name, [len(row["text"]) for row in real], both.prompts)
-    omissions = list(both.omissions)
-    lonely = sum(not others for others in met)
-    if lonely:
+    prompts = sorted(both_sides.prompts, key=_by_length)
+    real = sorted(both_sides.real, key=_by_length)
+    opponents_of_prompt = drawn_opponents(prompts, real, opponents)
+    if not any(opponents_of_prompt):
+        raise _unlike(both_sides.name, [len(row["text"]) for row in real], both_sides.prompts)
+
+    omissions = list(both_sides.omissions)
+    opponent_counts = [len(prompt_opponents) for prompt_opponents in opponents_of_prompt]
+    if lonely_count := opponent_counts.count(0):
         omissions.append(
-            f"{lonely} prompts have no real conversation of like length, and are not compared."
+            f"{lonely_count} prompts have no real conversation of like length, "
+            "and are not compared."
         )
-    fewer = sum(0 < len(others) < opponents for others in met)
-    if fewer:
+    if fewer_count := sum(0 < count < opponents for count in opponent_counts):
         omissions.append(
-            f"{fewer} prompts meet fewer than {opponents} real conversations: no more are of like length."
+            f"{fewer_count} prompts meet fewer than {opponents} real conversations: "
+            "no more are of like length."
         )
-    halves = [(a, b) for a, b in zip(real[::2], real[1::2], strict=False) if _alike(a, b)]
-    halves = sorted(halves, key=lambda pair: _digest(pair[0]["id"]))[:REAL_PAIRS]
-    rows = [
-        _pair("set", prompt, other)
-        for prompt, others in zip(prompts, met, strict=True)
-        for other in others
+
+    rows = []
+    for prompt, prompt_opponents in zip(prompts, opponents_of_prompt, strict=True):
+        rows += [_pair("set", prompt, opponent) for opponent in prompt_opponents]
+    real_pairs = [
+        (first, second)
+        for first, second in zip(real[::2], real[1::2], strict=False)
+        if _alike(first, second)
     ]
-    rows += [_pair("real", *(pair if _coin(pair[0]) else pair[::-1])) for pair in halves]
-    return Pairs(table_of(both.name, rows), omissions)
+    real_pairs.sort(key=lambda pair: _digest(pair[0]["id"]))
+    for first, second in real_pairs[:MOST_REAL_PAIRS]:
+        if not _coin(first):
+            first, second = second, first
+        rows.append(_pair("real", first, second))
+    return Pairs(table_of(both_sides.name, rows), omissions)
 
 
 def drawn_opponents(prompts: Sequence[Row], real: Sequence[Row], opponents: int) -> list[list[Row]]:
@@ -307,23 +344,27 @@ def drawn_opponents(prompts: Sequence[Row], real: Sequence[Row], opponents: int)
         real: Real conversations with their texts, in the order of `_by_length`.
         opponents: Number of real conversations for each prompt, as far as there are some.
     """
-    lengths = [len(row["text"]) for row in real]
+    real_lengths = [len(row["text"]) for row in real]
     times_met = Counter[int]()
-    met: dict[int, list[Row]] = {}
+    opponents_of_prompt: dict[int, list[Row]] = {}
     for number in sorted(range(len(prompts)), key=lambda number: _digest(prompts[number]["id"])):
         prompt = prompts[number]
-        length, chance = len(prompt["text"]), random.Random(_digest(prompt["id"]))
-        first = bisect_left(lengths, length / LONGEST)
-        middle = bisect_left(lengths, length) if _coin(prompt) else bisect_right(lengths, length)
-        last = bisect_right(lengths, LONGEST * length)
-        shorter_count = (opponents + _coin(prompt)) // 2
-        shorter_count = min(middle - first, max(shorter_count, opponents - (last - middle)))
-        rank = {other: (times_met[other], chance.random()) for other in range(first, last)}
+        length = len(prompt["text"])
+        chance = random.Random(_digest(prompt["id"]))
+        first = bisect_left(real_lengths, length / LENGTH_RATIO)
+        bisect = bisect_left if _coin(prompt) else bisect_right
+        middle = bisect(real_lengths, length)
+        end = bisect_right(real_lengths, LENGTH_RATIO * length)
+        half_count = (opponents + _coin(prompt)) // 2
+        shorter_count = min(middle - first, max(half_count, opponents - (end - middle)))
+        longer_count = opponents - shorter_count
+
+        rank = {place: (times_met[place], chance.random()) for place in range(first, end)}
         chosen = nsmallest(shorter_count, range(first, middle), key=rank.__getitem__)
-        chosen += nsmallest(opponents - shorter_count, range(middle, last), key=rank.__getitem__)
+        chosen += nsmallest(longer_count, range(middle, end), key=rank.__getitem__)
         times_met.update(chosen)
-        met[number] = [real[other] for other in sorted(chosen)]
-    return [met[number] for number in range(len(prompts))]
+        opponents_of_prompt[number] = [real[place] for place in sorted(chosen)]
+    return [opponents_of_prompt[number] for number in range(len(prompts))]
 
 
 def pairs_in_file(path: str) -> Pairs:
@@ -335,48 +376,54 @@ def pairs_in_file(path: str) -> Pairs:
     table = load(path, ("kind", "one", "two"))
     for row in table.rows:
         for side in ("one", "two"):
-            given = row[side] if isinstance(row[side], dict) else {}
-            if lacks := [
-                key for key in ("id", "source", "text") if not isinstance(given.get(key), str)
-            ]:
-                raise InputError(
-                    f"{path}, {row['id']}: {side} must have id, source and text, and lacks {lacks[0]}"
-                )
+            conversation = row[side] if isinstance(row[side], dict) else {}
+            for column in PAIR_COLUMNS:
+                if not isinstance(conversation.get(column), str):
+                    raise InputError(
+                        f"{path}, {row['id']}: {side} must have id, source and text, "
+                        f"and lacks {column}"
+                    )
     return Pairs(table, [])
 
 
 def record_to_sample(row: Row) -> Sample:
     """A pair as a sample; its target says which of the two is real, where one of them is not."""
-    texts = [f"[{number}]\n{row[side]['text']}" for number, side in ((1, "one"), (2, "two"))]
+    first_text, second_text = row["one"]["text"], row["two"]["text"]
     return Sample(
         id=row["id"],
-        input="\n\n".join(texts),
+        input=f"[1]\n{first_text}\n\n[2]\n{second_text}",
         target=row["two"]["id"] if row["kind"] == "set" else "",
         metadata=row,
     )
 
 
-def _pair(kind: str, one: Row, two: Row) -> Row:
-    parts = {
-        name: {key: row[key] for key in ("id", "source", "text")}
-        for name, row in (("one", one), ("two", two))
+PAIR_COLUMNS = ("id", "source", "text")
+"""What a pair holds of each of its two conversations."""
+
+
+def _pair(kind: str, first: Row, second: Row) -> Row:
+    return {
+        "id": f"{kind}: {first['id']} | {second['id']}",
+        "kind": kind,
+        "one": {column: first[column] for column in PAIR_COLUMNS},
+        "two": {column: second[column] for column in PAIR_COLUMNS},
     }
-    return {"id": f"{kind}: {one['id']} | {two['id']}", "kind": kind} | parts
 
 
 def with_prompt_text(row: Row) -> Row:
     """A conversation with its `text`, as judges read it."""
     tools = [ToolInfo.model_validate(tool) for tool in row.get("tools", ())]
-    return row | {"text": numbered([(m["role"], m["content"]) for m in row["messages"]], tools)}
+    parts = [(message["role"], message["content"]) for message in row["messages"]]
+    return row | {"text": numbered(parts, tools)}
 
 
 def _by_length(row: Row) -> tuple[int, str]:
     return len(row["text"]), _digest(row["id"])
 
 
-def _alike(one: Row, two: Row) -> bool:
-    short, long = sorted((len(one["text"]), len(two["text"])))
-    return long <= LONGEST * short
+def _alike(first: Row, second: Row) -> bool:
+    shorter, longer = sorted((len(first["text"]), len(second["text"])))
+    return longer <= LENGTH_RATIO * shorter
 
 
 def _coin(row: Row) -> int:
@@ -390,17 +437,21 @@ def _digest(text: object) -> str:
 
 def _unlike(name: str, lengths: Sequence[int], prompts: Iterable[Row]) -> InputError:
     return InputError(
-        f"{name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have "
-        f"{_span(lengths)} characters), and length alone would tell them apart: {_bring(prompts)}"
+        f"{name}: no real conversation is within {LENGTH_RATIO:g} times the length of a prompt "
+        f"(real ones have {_span(lengths)} characters), and length alone would tell them apart: "
+        f"{_bring(prompts)}"
     )
 
 
 def _bring(rows: Iterable[Row]) -> str:
-    sizes = sorted(sum(len(m["content"]) for m in row["messages"]) for row in rows)
-    return BRING.format(size=_span(sizes[len(sizes) // 10 : len(sizes) - len(sizes) // 10]))
+    """Sentence that says what to bring, with the lengths of most of the rows."""
+    lengths = sorted(sum(len(message["content"]) for message in row["messages"]) for row in rows)
+    tenth = len(lengths) // 10
+    return BRING.format(size=_span(lengths[tenth : len(lengths) - tenth]))
 
 
-def _span(sizes: Iterable[int]) -> str:
-    """Sentence for a range of lengths, from the least to the most; `sizes` are one at least."""
-    known = sorted(sizes)
-    return f"{known[0]:,} to {known[-1]:,}" if known[0] < known[-1] else f"{known[0]:,}"
+def _span(lengths: Iterable[int]) -> str:
+    """Sentence for a range of lengths, from the least to the most; there is one at least."""
+    in_order = sorted(lengths)
+    shortest, longest = in_order[0], in_order[-1]
+    return f"{shortest:,} to {longest:,}" if shortest < longest else f"{shortest:,}"

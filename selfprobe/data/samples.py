@@ -49,7 +49,7 @@ def dataset_of(rows: Sequence[Row], to_sample: Callable[[Row], Sample], name: st
 
 
 class RowDataset(Dataset):
-    """Samples that are made of their rows each time that they are read; a part of them is a list."""
+    """Samples that are made of their rows each time that they are read; a slice is a list."""
 
     def __init__(
         self,

@@ -63,8 +63,8 @@ class RowFile:
 
 def _no_space(error: OSError) -> InputError:
     return InputError(
-        f"the rows of the data set do not fit into memory, and {tempfile.gettempdir()} cannot be written "
-        f"({one_line(error)}); free space there, or set TMPDIR to a folder with space"
+        f"the rows of the data set do not fit into memory, and {tempfile.gettempdir()} cannot be "
+        f"written ({one_line(error)}); free space there, or set TMPDIR to a folder with space"
     )
 
 

@@ -13,10 +13,10 @@ from rich.markup import escape, render
 
 from selfprobe.text.safe import clean, masked
 
-OURS = 2000
+LONGEST_OWN_MESSAGE = 2000
 """Largest number of characters of our own messages, which name files and what there is."""
 
-LONGEST = 300
+LONGEST_MESSAGE = 300
 """Largest number of characters of a library's message that are shown."""
 
 
@@ -66,7 +66,7 @@ def as_input_errors() -> Iterator[None]:
         raise InputError(one_line(error)) from error
 
 
-def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
+def one_line(error: BaseException | str, *, longest: int = LONGEST_MESSAGE) -> str:
     """Text of an error on one line, or the error's kind if it has none.
 
     Without rich's styles, without secrets, and without control characters, which a terminal would
@@ -78,14 +78,14 @@ def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
     """
     text = str(error)
     if isinstance(error, InputError):
-        longest = max(longest, OURS)
-    if isinstance(error, PrerequisiteError) and not isinstance(
-        error, InputError
-    ):  # whose text is as it was given
+        longest = max(longest, LONGEST_OWN_MESSAGE)
+    elif isinstance(error, PrerequisiteError):
         with suppress(MarkupError):  # a message of another package that was not meant for rich
             text = render(text, emoji=False).plain
-    text = (
-        masked(" ".join(text.split())).removeprefix("ERROR: ") or type(error).__name__
-    )  # a cut would hide its form
-    text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    # Masked before it is cut: a cut would hide the form of a secret.
+    text = masked(" ".join(text.split())).removeprefix("ERROR: ")
+    text = text or type(error).__name__
+    visible = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+    return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"

@@ -4,7 +4,7 @@ came.
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import (
     Annotated,
@@ -33,16 +33,24 @@ from selfprobe.text.user_input import unknown as unknown
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
 
-_AWARENESS = "binary probability user_motivation reasoning_trace first_token turn_curve turn_scan cue_removal arm_texts"
+_AWARENESS_TASKS = (
+    "binary",
+    "probability",
+    "user_motivation",
+    "reasoning_trace",
+    "first_token",
+    "turn_curve",
+    "turn_scan",
+    "cue_removal",
+    "arm_texts",
+)
 FULL = {
-    **{name: f"awareness_{name}" for name in _AWARENESS.split()},
+    **{name: f"awareness_{name}" for name in _AWARENESS_TASKS},
     "rewriting": "prompt_rewriting",
     "outcome": "outcome_prediction",
 }
 """A task's name in our tables and options, which its file has → its name in Inspect, which says
-what is measured.
-
-Logs of versions up to 0.2.0 have the short name in Inspect too; Inspect finds the task by either.
+what is measured. Inspect finds the task by either.
 """
 SHORT = {full: short for short, full in FULL.items()}
 
@@ -71,37 +79,38 @@ def task(function: TaskFunction) -> TaskFunction:
         raise InputError(
             f"{function.__code__.co_filename}: two tasks are called {function.__name__}; rename one"
         )
-    parameters = {one.name: one for one in _parameters(function)}
-    choices = {
-        name: get_args(one.annotation)
-        for name, one in parameters.items()
-        if get_origin(one.annotation) is Literal
+    parameter_by_name = {parameter.name: parameter for parameter in _parameters(function)}
+    choices_by_name = {
+        name: get_args(parameter.annotation)
+        for name, parameter in parameter_by_name.items()
+        if get_origin(parameter.annotation) is Literal
     }
-    every_name = inspect.Parameter("unknown", inspect.Parameter.VAR_KEYWORD)
-    signature = inspect.Signature([*parameters.values(), every_name], return_annotation=Task)
+    any_name = inspect.Parameter("unknown", inspect.Parameter.VAR_KEYWORD)
+    signature = inspect.Signature([*parameter_by_name.values(), any_name], return_annotation=Task)
 
     @wraps(function)
-    def strict(*values: Any, **named: Any) -> Task:
-        if now := renamed(named, parameters):
-            raise InputError(f"{function.__name__} has no argument {now}")
-        only_known(function.__name__, named, parameters)
-        given = signature.bind_partial(*values, **named).arguments
-        for name, one in parameters.items():
-            if one.default is one.empty and name not in given:
-                raise InputError(f"{function.__name__} needs {name}: give it by -T {name}=…")
-        for name in choices.keys() & given.keys():
-            one_of(name, given[name], choices[name])
-        one_of(SAME_MODEL, wanted := named.pop(SAME_MODEL, False), (True, False))
-        run = function(*values, **named)
-        if wanted:
-            _mark_samples(run.dataset)
-        return run
+    def strict_function(*positional: Any, **named: Any) -> Task:
+        only_known(function.__name__, named, parameter_by_name)
 
-    setattr(strict, "__signature__", signature)  # noqa: B010  (mypy knows no such attribute)
-    known = inspect_ai.task(strict)
+        arguments = signature.bind_partial(*positional, **named).arguments
+        for name, parameter in parameter_by_name.items():
+            if parameter.default is parameter.empty and name not in arguments:
+                raise InputError(f"{function.__name__} needs {name}: give it by -T {name}=…")
+        for name in choices_by_name.keys() & arguments.keys():
+            one_of(name, arguments[name], choices_by_name[name])
+
+        is_same_model_wanted = named.pop(SAME_MODEL, False)
+        one_of(SAME_MODEL, is_same_model_wanted, (True, False))
+        built_task = function(*positional, **named)
+        if is_same_model_wanted:
+            _mark_samples(built_task.dataset)
+        return built_task
+
+    setattr(strict_function, "__signature__", signature)  # noqa: B010  (mypy knows no such attribute)
+    registered = inspect_ai.task(strict_function)
     if function.__name__ in SHORT:
-        also_named(known, function.__name__, SHORT[function.__name__])
-    return cast(TaskFunction, known)
+        also_named(registered, function.__name__, SHORT[function.__name__])
+    return cast(TaskFunction, registered)
 
 
 @runtime_checkable
@@ -123,104 +132,80 @@ def _mark_samples(dataset: Dataset) -> None:
         sample.metadata = {**(sample.metadata or {}), SAME_MODEL: True}
 
 
-def only_known(who: str, names: Iterable[str], known: Collection[str]) -> None:
+def only_known(owner: str, names: Iterable[str], known_names: Collection[str]) -> None:
     """Refuse arguments that a task, or a part of one, does not have.
 
     Raises:
         InputError: A name is not known; says the nearest.
     """
-    if wrong := unknown(names, known):
-        raise InputError(f"{who} has no argument {wrong}")
+    if unknown_names := unknown(names, known_names):
+        raise InputError(f"{owner} has no argument {unknown_names}")
 
 
-def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """A task's arguments: its own, those of a TypedDict that it shares with others, and
     `same_model`.
     """
-    for one in inspect.signature(function).parameters.values():
-        if one.kind is not one.VAR_KEYWORD:
-            yield one
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            yield parameter
             continue
-        (shared,) = get_args(one.annotation)
-        for name, hint in get_type_hints(shared, include_extras=True).items():
-            kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
-            yield inspect.Parameter(name, one.KEYWORD_ONLY, default=more[0], annotation=kind)
+
+        (shared_fields,) = get_args(parameter.annotation)
+        for name, hint in get_type_hints(shared_fields, include_extras=True).items():
+            default = None
+            if get_origin(hint) is Annotated:
+                hint, default, *_ = get_args(hint)
+            yield inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
+
     yield inspect.Parameter(
         SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool
     )
 
 
-_NOW = {
-    "frame": {"self": "self", "other": "other", "both": "self,other"},
-    "observer": {"replayed": "self", "asked": "named"},
-}
-"""Values of two old arguments → values of `about`."""
-_COLUMNS = {"match": "kind", "cluster": "cluster"}
-"""Old arguments that name a column, and their names in a data set's address."""
+_COLUMN_KEYS = ("kind", "cluster")
+"""Names of columns in a data set's address."""
 
 
-def renamed(arguments: Mapping[str, Any], known: Collection[str]) -> str:
-    """The end of a message about the first argument that has another name now, with what to type;
-    "" without one.
+def comparable_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a task in a log, in one form for all ways to give them.
 
-    >>> renamed({"frame": "both"}, ["k", "about"])
-    'frame any more: say about=self,other'
-    >>> renamed({"cluster": "template", "dataset": "my.jsonl"}, ["dataset"])
-    "cluster any more: say dataset='my.jsonl?cluster=template'"
+    The subjects of `about` are in one order. The columns in a data set's address are arguments
+    `kind` and `cluster`: they say what is counted together.
+
+    >>> comparable_arguments({"about": "other, self", "dataset": "my.jsonl?cluster=template"})
+    {'about': 'self,other', 'dataset': 'my.jsonl?cluster=template', 'cluster': 'template'}
     """
-    for name in (name for name in arguments if name not in known):
-        value = str(arguments[name])
-        if name in _NOW and "about" in known:
-            return f"{name} any more: say about={_NOW[name].get(value, value)}"
-        if name in _COLUMNS and "dataset" in known:
-            data = arguments.get("dataset") or "DATA"
-            return f"{name} any more: say dataset='{data}{'&' if '?' in str(data) else '?'}{_COLUMNS[name]}={value}'"
-    return ""
+    comparable = dict(arguments)
+    about = arguments.get("about")
+    if isinstance(about, str | list | tuple):
+        subjects = about.split(",") if isinstance(about, str) else about
+        comparable["about"] = ",".join(
+            sorted((str(subject).strip() for subject in subjects), reverse=True)
+        )
+
+    _, _, query = str(arguments.get("dataset")).partition("?")
+    for name, column in parse_qsl(query):
+        if name in _COLUMN_KEYS:
+            comparable[name] = column
+    return comparable
 
 
-def as_now(args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a task in a log, with those that had another name in versions up to 0.2.0
-    under that of today.
-
-    The columns in a data set's address are arguments `kind` and `cluster`: they say what is counted
-    together.
-
-    >>> as_now({"frame": "self", "observer": "asked", "match": "topic", "target_log": None})
-    {'target_log': None, 'about': 'named', 'kind': 'topic'}
-    >>> as_now({"dataset": "my.jsonl?cluster=template"})
-    {'dataset': 'my.jsonl?cluster=template', 'cluster': 'template'}
-    """
-    old = (
-        {*_NOW, *_COLUMNS} if "target_log" in args else set[str]()
-    )  # every task that had them has this one
-    out = {name: value for name, value in args.items() if name not in old}
-    if "about" not in args and (
-        of := [str(args[name]) for name in reversed(_NOW) if name in args and name in old]
-    ):
-        said = [_NOW["observer"].get(one, _NOW["frame"].get(one, one)) for one in of]
-        out["about"] = next((one for one in said if one != "self"), "self")
-    if isinstance(whom := out.get("about"), str | list | tuple):
-        parts = whom.split(",") if isinstance(whom, str) else whom
-        out["about"] = ",".join(sorted((str(one).strip() for one in parts), reverse=True))
-    columns = {
-        _COLUMNS[name]: args[name] for name in old & _COLUMNS.keys() if args.get(name) is not None
-    }
-    _, _, query = str(args.get("dataset")).partition("?")
-    columns |= {name: value for name, value in parse_qsl(query) if name in _COLUMNS.values()}
-    return out | columns
-
-
-def one_of(name: str, value: object, known: Iterable[object]) -> None:
+def one_of(name: str, value: object, known_values: Iterable[object]) -> None:
     """Refuse a value that is not among the known ones.
 
     Raises:
         InputError: Names the known values, and the one that was meant where it is close.
     """
-    known = list(known)
-    if value not in known:
-        names = [_shown(one) for one in known]
-        listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        raise InputError(f"{name} must be {listed}, got {value!r}{meant(value, names)}")
+    known_values = list(known_values)
+    if value in known_values:
+        return
+    known_texts = [_value_text(known_value) for known_value in known_values]
+    *first_texts, last_text = known_texts
+    listed = f"{', '.join(first_texts)} or {last_text}" if first_texts else last_text
+    raise InputError(f"{name} must be {listed}, got {value!r}{meant(value, known_texts)}")
 
 
 def whole(*, optional: bool = False, **arguments: object) -> None:
@@ -233,11 +218,12 @@ def whole(*, optional: bool = False, **arguments: object) -> None:
     Raises:
         InputError: It is something else; YAML's `true` is none either.
     """
+    expected = "a whole number from 1, or left out" if optional else "a whole number from 1"
     for name, value in arguments.items():
-        if not (optional and value is None) and (type(value) is not int or value < 1):
-            raise InputError(
-                f"{name} must be a whole number from 1{', or left out' if optional else ''}, got {value!r}"
-            )
+        if optional and value is None:
+            continue
+        if type(value) is not int or value < 1:
+            raise InputError(f"{name} must be {expected}, got {value!r}")
 
 
 def share(**arguments: object) -> None:
@@ -263,19 +249,20 @@ def whole_numbers(name: str, value: object, low: int, high: int) -> list[int]:
     Raises:
         InputError: There is none, or one is something else.
     """
-    parts = (
-        value.split(",")
-        if isinstance(value, str)
-        else value
-        if isinstance(value, list)
-        else [value]
-    )
-    texts = [str(part).strip() for part in parts]
-    if not texts or any(text not in map(str, range(low, high + 1)) for text in texts):
+    parts: Sequence[object]
+    if isinstance(value, str):
+        parts = value.split(",")
+    elif isinstance(value, list):
+        parts = value
+    else:
+        parts = [value]
+    number_texts = [str(part).strip() for part in parts]
+    allowed_texts = {str(number) for number in range(low, high + 1)}
+    if not number_texts or not allowed_texts.issuperset(number_texts):
         raise InputError(
             f"{name} must be whole numbers in {low}..{high}, such as {name}=1,5,10; got {value!r}"
         )
-    return list(dict.fromkeys(map(int, texts)))
+    return list(dict.fromkeys(map(int, number_texts)))
 
 
 def locate(path: str) -> str:
@@ -293,18 +280,20 @@ def locate(path: str) -> str:
         raise InputError(f"expected the path of a file or folder, got {path!r}")
     if "://" in path:
         return path
-    there = [place for place in places_of(path) if is_there(place)]
-    if len(there) > 1 and not there[0].samefile(there[1]):
-        raise InputError(f"{path!r} may be {there[0]} or {there[1]}; give the whole path")
-    if there:
-        return str(there[0])
-    raise InputError(nowhere(path))
+    existing_places = [place for place in places_of(path) if is_there(place)]
+    if not existing_places:
+        raise InputError(nowhere(path))
+    if len(existing_places) > 1 and not existing_places[0].samefile(existing_places[1]):
+        raise InputError(
+            f"{path!r} may be {existing_places[0]} or {existing_places[1]}; give the whole path"
+        )
+    return str(existing_places[0])
+
+
+def _value_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
     """True if `value` is a finite number (True and False are none)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

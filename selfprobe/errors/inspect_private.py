@@ -177,8 +177,9 @@ def _arguments(function: Any) -> list[str]:
 
 def _changed(what: str, feature: str) -> PrerequisiteError:
     return PrerequisiteError(
-        f"Inspect {version('inspect_ai')} is not one that this version of selfprobe knows: {what}. {feature} need it; "
-        f"all else works. Install a newer selfprobe, or the tested Inspect: pip install inspect-ai=={TESTED}"
+        f"Inspect {version('inspect_ai')} is not one that this version of selfprobe knows: "
+        f"{what}. {feature} need it; all else works. Install a newer selfprobe, or the tested "
+        f"Inspect: pip install inspect-ai=={TESTED}"
     )
 
 

@@ -16,15 +16,16 @@ from fsspec.implementations.local import LocalFileSystem
 
 from selfprobe.errors import InputError
 
-FOREIGN = {
+REMOTE_WRITE_ERRORS = {
     "botocore.exceptions": "BotoCoreError",
     "google.auth.exceptions": "GoogleAuthError",
     "azure.core.exceptions": "AzureError",
 }
 """Errors of S3, Google and Azure that are no OSError, such as missing credentials."""
 
-_NEW_FOLDER = re.compile(r"\.new-(?:(?P<process>\d{1,9})-)?\w+")
-"""Name of a folder whose files are not yet in their places; earlier versions named no process."""
+
+_NEW_FOLDER = re.compile(r"\.new-(?P<process>\d{1,9})-\w+")
+"""Name of a folder whose files are not yet in their places, with the process that writes them."""
 
 
 def destination(out: str) -> tuple[Any, str]:
@@ -35,13 +36,13 @@ def destination(out: str) -> tuple[Any, str]:
         InputError: Nothing can write there, or it is a file.
     """
     try:
-        system, inside = url_to_fs(out)
-        is_file = system.isfile(inside)
+        file_system, inner_path = url_to_fs(out)
+        is_file = file_system.isfile(inner_path)
     except refusals() as error:  # no such protocol, its package is missing, no access
-        raise InputError(f"cannot write to {out}: {_told(error)}") from None
+        raise InputError(f"cannot write to {out}: {_reason(error)}") from None
     if is_file:
         raise InputError(f"cannot write to {out}: it is a file; give a folder")
-    return system, inside
+    return file_system, inner_path
 
 
 def refuse_unwritable(out: str) -> None:
@@ -51,15 +52,15 @@ def refuse_unwritable(out: str) -> None:
     Raises:
         InputError: Nothing can write there, or it is a file.
     """
-    system, inside = destination(out)
-    if isinstance(system, LocalFileSystem):
-        nearest = next(
-            folder for folder in (Path(inside), *Path(inside).parents) if folder.is_dir()
-        )
-        try:
-            _new_folder(nearest).rmdir()
-        except OSError as error:
-            raise InputError(f"cannot write to {out}: {_told(error)}; give another --out") from None
+    file_system, inner_path = destination(out)
+    if not isinstance(file_system, LocalFileSystem):
+        return
+    folder = Path(inner_path)
+    nearest_folder = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    try:
+        _new_folder(nearest_folder).rmdir()
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {_reason(error)}; give another --out") from None
 
 
 def place(files: Mapping[str, bytes], out: str) -> None:
@@ -68,17 +69,17 @@ def place(files: Mapping[str, bytes], out: str) -> None:
     Raises:
         InputError: It cannot be written. What was there is then unchanged on this machine.
     """
-    system, inside = destination(out)
+    file_system, inner_path = destination(out)
     try:
-        if isinstance(system, LocalFileSystem):
-            _place_here(files, Path(inside))
+        if isinstance(file_system, LocalFileSystem):
+            _place_here(files, Path(inner_path))
             return
         for folder in sorted({str(Path(name).parent) for name in files}):
-            system.makedirs(f"{inside}/{folder}".removesuffix("/."), exist_ok=True)
+            file_system.makedirs(f"{inner_path}/{folder}".removesuffix("/."), exist_ok=True)
         for name, content in files.items():
-            system.pipe_file(f"{inside}/{name}", content)
+            file_system.pipe_file(f"{inner_path}/{name}", content)
     except refusals() as error:  # as HTTP, which can only be read
-        raise InputError(f"cannot write to {out}: {_told(error)}") from None
+        raise InputError(f"cannot write to {out}: {_reason(error)}") from None
 
 
 def place_file(content: bytes, address: str) -> None:
@@ -87,23 +88,26 @@ def place_file(content: bytes, address: str) -> None:
     place({name: content}, folder or slash or ".")
 
 
-def place_same(files: Mapping[str, bytes], out: str, why: str) -> None:
+def place_same(files: Mapping[str, bytes], out: str, reason: str) -> None:
     """Put files into a folder of runs that read them, as `place` does, or see that what lies there
     is the same.
 
     Args:
         files: Name → content.
         out: Folder to write into.
-        why: Reason why the content may differ.
+        reason: Reason why the content may differ.
 
     Raises:
         InputError: A file is there with other content, or the folder cannot be written.
     """
-    system, inside = destination(out)
+    file_system, inner_path = destination(out)
     for name, content in files.items():
-        if system.exists(f"{inside}/{name}") and system.cat_file(f"{inside}/{name}") != content:
-            again = "Go on with the same command, or give a new --log-dir"
-            raise InputError(f"{out}/{name} holds other conversations: {why}. {again}")
+        path = f"{inner_path}/{name}"
+        if file_system.exists(path) and file_system.cat_file(path) != content:
+            raise InputError(
+                f"{out}/{name} holds other conversations: {reason}. "
+                "Go on with the same command, or give a new --log-dir"
+            )
     place(files, out)
 
 
@@ -130,12 +134,13 @@ def from_here(address: str) -> str:
     """
     if not is_local(address):
         return address
-    path, here = _local_path(address), Path.cwd()
-    called_in = os.environ.get("PWD")
-    if called_in and Path(called_in).is_dir() and not here.samefile(called_in):
+    path = _local_path(address)
+    current_folder = Path.cwd()
+    calling_folder = Path(os.environ.get("PWD") or current_folder)
+    if calling_folder.is_dir() and not current_folder.samefile(calling_folder):
         return str(path)
     try:
-        return os.path.relpath(path, here)
+        return os.path.relpath(path, current_folder)
     except ValueError:
         return str(path)
 
@@ -144,8 +149,8 @@ def with_typed_paths(text: str) -> str:
     """The text with paths below the current folder as seen from it; what only holds such a path
     stays whole.
     """
-    here = re.escape(f"{Path.cwd()}{os.sep}")
-    return re.sub(rf"(?<![\w.~:/\\-]){here}", "", text)
+    current_folder = re.escape(f"{Path.cwd()}{os.sep}")
+    return re.sub(rf"(?<![\w.~:/\\-]){current_folder}", "", text)
 
 
 def relative(log: str, out: str) -> str | None:
@@ -164,31 +169,33 @@ def relative(log: str, out: str) -> str | None:
 
 
 def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write beside and rename. The new files lie in `folder` meanwhile: a renaming never leaves the
-    disk, so that it needs no space and cannot stop half way.
+    """Write into a new folder and rename. That lies in `folder`: a renaming never leaves the disk,
+    so that it needs no space and cannot stop half way.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if len(files) == 1 and _is_device(target := folder / next(iter(files))):
-        target.write_bytes(next(iter(files.values())))
-        return
+    if len(files) == 1:
+        [(name, content)] = files.items()
+        if _is_device(folder / name):
+            (folder / name).write_bytes(content)
+            return
     _remove_abandoned(folder)
-    beside = _new_folder(folder)
+    new_folder = _new_folder(folder)
     try:
         for name, content in files.items():
-            (beside / name).parent.mkdir(parents=True, exist_ok=True)
-            (beside / name).write_bytes(content)
+            (new_folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (new_folder / name).write_bytes(content)
         for name in files:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if (folder / name).is_dir():
                 raise IsADirectoryError(f"{name} is a folder there")
-        left = list(files)
+        pending_names = list(files)
         try:
-            _move(left, beside, folder)
+            _move(pending_names, new_folder, folder)
         except KeyboardInterrupt:  # all of them or none, and the rest takes no time
-            _move(left, beside, folder)
+            _move(pending_names, new_folder, folder)
             raise
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(new_folder, ignore_errors=True)
 
 
 def _new_folder(folder: Path) -> Path:
@@ -202,7 +209,7 @@ def _remove_abandoned(folder: Path) -> None:
         name = _NEW_FOLDER.fullmatch(path.name)
         if name is None or path.is_symlink() or not path.is_dir():
             continue
-        if name["process"] is None or not psutil.pid_exists(int(name["process"])):
+        if not psutil.pid_exists(int(name["process"])):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -225,14 +232,14 @@ def refusals() -> tuple[type[Exception], ...]:
     """Errors of a file system that cannot be written, including those of the loaded packages that
     it uses.
     """
-    loaded = [
-        getattr(sys.modules[module], name)
-        for module, name in FOREIGN.items()
-        if module in sys.modules
+    remote_errors = [
+        getattr(sys.modules[module_name], error_name)
+        for module_name, error_name in REMOTE_WRITE_ERRORS.items()
+        if module_name in sys.modules
     ]
-    return (OSError, ValueError, ImportError, NotImplementedError, *loaded)
+    return (OSError, ValueError, ImportError, NotImplementedError, *remote_errors)
 
 
-def _told(error: Exception) -> str:
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(said).split())
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(reason).split())

@@ -38,7 +38,7 @@ from inspect_ai.log import (
 from inspect_ai.model import ModelConfig
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import SHORT, as_now, locate
+from selfprobe.errors.arguments import SHORT, comparable_arguments, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import from_here, refusals
 from selfprobe.logs.decision import Decision
@@ -123,8 +123,8 @@ def effort_of(log: EvalLog) -> str | None:
 
 
 def args_of(log: EvalLog) -> dict[str, Any]:
-    """The arguments of a run's task, under the names of today."""
-    return as_now(log.eval.task_args)
+    """The arguments of a run's task, in one form; see `comparable_arguments`."""
+    return comparable_arguments(log.eval.task_args)
 
 
 def about_of(log: EvalLog) -> str:
@@ -717,7 +717,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     """
     defaults = task_defaults(task)
     typed_args = dict[str, str]()
-    for name, value in as_now(args).items():
+    for name, value in comparable_arguments(args).items():
         if name in PATH_ARGUMENTS or value is None:
             continue
         typed_value = as_typed(value)

@@ -42,7 +42,10 @@ from selfprobe.errors.inspect_private import (
 )
 
 SMOLLM2 = "smollm2"
-MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time
+MAX_TOKENS = 2048
+"""Tokens of a reply where nobody sets a limit: a small model that falls into a loop would fill the
+context, which takes minutes.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ class Served:
             self.server: Any = xllamacpp.Server(params)
         except RuntimeError as error:
             raise PrerequisiteError(
-                f"llama.cpp could not load {settings.path}: {error} SELFPROBE_DEBUG=1 shows its log."
+                f"llama.cpp could not load {settings.path}: {error} SELFPROBE_DEBUG=1 shows its "
+                f"log."
             ) from error
         self.url = f"{self.server.listening_address}/v1"
 
@@ -132,7 +136,10 @@ def weights_path(model_name: str) -> Path:
     if model_name == SMOLLM2:
         return _smollm2_path()
     path = Path(model_name).expanduser()
-    choices = f"Expected embedded/{SMOLLM2}, or embedded/ and the absolute path of a GGUF file (embedded//dir/x.gguf)"
+    choices = (
+        f"Expected embedded/{SMOLLM2}, or embedded/ and the absolute path of a GGUF file "
+        f"(embedded//dir/x.gguf)"
+    )
     if not path.is_absolute():
         raise PrerequisiteError(f"{choices}; got embedded/{model_name}.")
     if not path.is_file():
@@ -205,7 +212,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
     @property
     @override
     def schema_exclude_fields(self) -> set[str] | None:
-        """Nothing is left out of a schema: llama.cpp enforces patterns and limits while it decodes."""
+        """Nothing is left out of a schema: llama.cpp enforces patterns and limits as it decodes."""
         return None
 
     @override

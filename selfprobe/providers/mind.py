@@ -14,11 +14,13 @@ from string import Formatter
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
 _WORDS = (
-    "time people water light story house river morning question reason market system garden history music window "
-    "animal letter number picture family engine island summer winter forest teacher village country culture science "
-    "energy method value often usually rarely quickly slowly carefully mostly perhaps certainly clearly first early "
-    "modern simple complex quiet bright small large common distant gentle makes takes gives shows keeps finds brings "
-    "holds turns moves grows helps follows because although while since before after under between across through"
+    "time people water light story house river morning question reason market system garden "
+    "history music window animal letter number picture family engine island summer winter forest "
+    "teacher village country culture science energy method value often usually rarely quickly "
+    "slowly carefully mostly perhaps certainly clearly first early modern simple complex quiet "
+    "bright small large common distant gentle makes takes gives shows keeps finds brings holds "
+    "turns moves grows helps follows because although while since before after under between "
+    "across through"
 ).split()
 
 

@@ -9,23 +9,26 @@ The behaviour for each task's prompts stands in `selfprobe.providers.behaviours`
 is found. A prompt that no behaviour knows gets a deterministic paragraph.
 
 Settings of every planted model (each a share of replies; 0 unless given):
-    common                             chance that a word of a paragraph is the one every planted model would write (.5)
-    echo                               chance that it is copied from the prompt, by a rule of the model's own: a habit
-                                       that who sees a few of its answers can learn, and that differs item by item
+    common      chance that a word of a paragraph is the one every planted model would write (.5)
+    echo        chance that it is copied from the prompt, by a rule of the model's own: a habit that
+                who sees a few of its answers can learn, and that differs item by item
 Settings that mean the same in every task; a task's own setting, such as `guess_self`, wins where it
 is given:
-    access                             chance that it knows of itself what a task asks
-    skill                              chance that it knows the same of any model; otherwise it guesses
-    voiced, voiced_wrongly             chance that its answers and its reasoning bring up an evaluation: in one, in
-                                       deployment
-    notices                            chance that, as a grader, it sees what is there
-    prefers                            share of pairs of which, as a judge, it takes the right one
-    words                              how much it goes by words that stand in test items, in the place of what is true
-    spread                             largest deviation of a repeated answer from what it concludes
-    wobble                             standard deviation of what each question adds to what it sees
+    access      chance that it knows of itself what a task asks
+    skill       chance that it knows the same of any model; otherwise it guesses
+    voiced, voiced_wrongly
+                chance that its answers and its reasoning bring up an evaluation: in one, in
+                deployment
+    notices     chance that, as a grader, it sees what is there
+    prefers     share of pairs of which, as a judge, it takes the right one
+    words       how much it goes by words that stand in test items, in the place of what is true
+    spread      largest deviation of a repeated answer from what it concludes
+    wobble      standard deviation of what each question adds to what it sees
 Settings of what goes wrong:
-    malformed, empty, refused, truncated       faults of its replies as an observer, to a behaviour's prompt
-    act_empty, act_refused, act_truncated      faults of its own behaviour: paragraphs
+    malformed, empty, refused, truncated
+                faults of its replies as an observer, to a behaviour's prompt
+    act_empty, act_refused, act_truncated
+                faults of its own behaviour: paragraphs
 """
 
 import math
@@ -84,14 +87,13 @@ behaviours.register_all()
 
 def known_settings() -> dict[str, float]:
     """Every setting of a planted model, with its default."""
-    return {
-        **DEFAULTS,
-        **{k: v for b in BEHAVIOURS for k, v in b.settings.items()},
-        **DRESS_SETTINGS,
-    }
+    settings = dict(DEFAULTS)
+    for known_behaviour in BEHAVIOURS:
+        settings |= known_behaviour.settings
+    return settings | DRESS_SETTINGS
 
 
-def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+def parse_name(model_name: str, model_args: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
     """The name and all settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:
@@ -99,19 +101,19 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     """
     defaults = known_settings()
     try:
-        name, names = split_name(model_name, given, defaults)
+        name, named_settings = split_name(model_name, model_args, defaults)
     except ValueError as error:
         raise InputError(str(error)) from None
-    settings = defaults | names
-    for own, general in STANDS_FOR.items():
-        if general in names and own not in names:
-            guess = GUESSES.get(own, 0.0)
-            settings[own] = guess + settings[general] * (1 - guess)
-    if "access" in names:
-        for own, other in BY_ACCESS.items():
-            if own not in names:
-                of_another = settings[other] if other else 0.0
-                settings[own] = of_another + settings["access"] * (1 - of_another)
+    settings = defaults | named_settings
+    for task_setting, common_setting in STANDS_FOR.items():
+        if common_setting in named_settings and task_setting not in named_settings:
+            guess = GUESSES.get(task_setting, 0.0)
+            settings[task_setting] = guess + settings[common_setting] * (1 - guess)
+    if "access" in named_settings:
+        for self_setting, other_setting in BY_ACCESS.items():
+            if self_setting not in named_settings:
+                other_chance = settings[other_setting] if other_setting else 0.0
+                settings[self_setting] = other_chance + settings["access"] * (1 - other_chance)
     return name, settings
 
 
@@ -188,27 +190,29 @@ class PlantedAPI(ModelAPI):
 
 def _spoiled(mind: Mind, text: str, prompt: str, *, observes: bool) -> tuple[str, StopReason]:
     """The reply after the planted faults: at most one, drawn by prompt."""
-    prefix, draw = ("" if observes else "act_"), mind.chance("fault", observes, prompt)
+    prefix = "" if observes else "act_"
+    draw = mind.chance("fault", observes, prompt)
     for fault in FAULTS:
         rate = mind.settings.get(prefix + fault, 0.0)
-        if draw < rate:
-            spoiled: dict[str, tuple[str, StopReason]] = {
-                "malformed": (_MALFORMED[int(len(_MALFORMED) * draw / rate)], "stop"),
-                "empty": ("", "stop"),
-                "refused": (REFUSAL, "stop"),
-                "truncated": ("", "max_tokens"),
-            }
-            return spoiled[fault]
-        draw -= rate
+        if draw >= rate:
+            draw -= rate
+            continue
+        match fault:
+            case "malformed":
+                return _MALFORMED[int(len(_MALFORMED) * draw / rate)], "stop"
+            case "refused":
+                return REFUSAL, "stop"
+            case "truncated":
+                return "", "max_tokens"
+        return "", "stop"
     return text, "stop"
 
 
 def _first_token(candidates: Mapping[str, float]) -> Logprob:
-    top = [
-        TopLogprob(token=t, logprob=math.log(p))
-        for t, p in sorted(candidates.items(), key=lambda c: -c[1])
-    ]
-    return Logprob(token=top[0].token, logprob=top[0].logprob, top_logprobs=top)
+    top_logprobs = [TopLogprob(token=token, logprob=math.log(p)) for token, p in candidates.items()]
+    top_logprobs.sort(key=lambda candidate: -candidate.logprob)
+    first = top_logprobs[0]
+    return Logprob(token=first.token, logprob=first.logprob, top_logprobs=top_logprobs)
 
 
 @modelapi(name="planted")

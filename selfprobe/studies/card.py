@@ -20,7 +20,7 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import name_and_contents
 from selfprobe.data.inspect_data import SCHEMES, address_of
 from selfprobe.data.prices import Cost
-from selfprobe.data.realism import OPPONENTS, PROMPTS, Pairs, Sides, pairs_of, sides
+from selfprobe.data.realism import DEFAULT_OPPONENTS, DEFAULT_PROMPTS, Pairs, Sides, pairs_of, sides
 from selfprobe.errors import NoLogs
 from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT, refuse_related
@@ -134,9 +134,11 @@ class Realism(Study):
     context: Literal["first", "full"] = Field(
         "first", description="What is compared: the first user message, or the whole conversation."
     )
-    prompts: int = Field(PROMPTS, ge=1, description="Number of prompts of SET, drawn by chance.")
+    prompts: int = Field(
+        DEFAULT_PROMPTS, ge=1, description="Number of prompts of SET, drawn by chance."
+    )
     opponents: int = Field(
-        OPPONENTS,
+        DEFAULT_OPPONENTS,
         ge=1,
         description="Real conversations that each prompt meets; eight tell the order of prompts much better.",
     )

@@ -27,7 +27,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.errors.arguments import FULL, meant, renamed, unknown
+from selfprobe.errors.arguments import FULL, meant, unknown
 from selfprobe.errors.output import place_file
 from selfprobe.logs import (
     UNREADABLE,
@@ -259,7 +259,7 @@ class Check(Study):
         argument_names = sorted(
             {name for task_name in self.tasks for name in defaults_of(task_name)}
         )
-        if fault := renamed(self.args, argument_names) or unknown(self.args, argument_names):
+        if fault := unknown(self.args, argument_names):
             raise InputError(f"no task here has an argument {fault}")
         for arm in arms_of(self.args.get("about", "self")):
             if examples_of(arm) is not None:

@@ -26,9 +26,9 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
 from selfprobe.data.wrapped import (
-    CONTINUATIONS,
-    TEXTS,
-    WRAPPERS,
+    DEFAULT_CONTINUATIONS,
+    DEFAULT_TEXTS,
+    DEFAULT_WRAPPERS,
     Continuation,
     Wrapped,
     continuations,
@@ -190,10 +190,11 @@ class Inside(LocalStudy):
         None, description="Label of every row of --set. Default: each row's label."
     )
     wrappers: str = Field(
-        WRAPPERS, description="Announcements that the probe learns from: a bundled name or .jsonl."
+        DEFAULT_WRAPPERS,
+        description="Announcements that the probe learns from: a bundled name or .jsonl.",
     )
     continuations: str = Field(
-        CONTINUATIONS, description="Sentences of the monitor: a bundled name or .jsonl."
+        DEFAULT_CONTINUATIONS, description="Sentences of the monitor: a bundled name or .jsonl."
     )
     at: Literal["reply", "thinking"] = Field(
         "reply",
@@ -284,7 +285,7 @@ class Inside(LocalStudy):
     @cached_property
     def wrapped(self) -> list[Wrapped]:
         """Task texts in all wrappers."""
-        return crossed_wrappers(wrappers(self.wrappers), task_texts(TEXTS))
+        return crossed_wrappers(wrappers(self.wrappers), task_texts(DEFAULT_TEXTS))
 
     @cached_property
     def sentences(self) -> list[Continuation]:

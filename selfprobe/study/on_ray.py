@@ -33,7 +33,7 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.embed.weights import Progress as Say
 from selfprobe.embed.weights import to_stderr
-from selfprobe.errors import OURS, InputError, RunError, one_line
+from selfprobe.errors import LONGEST_OWN_MESSAGE, InputError, RunError, one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.errors.output import refusals
 from selfprobe.logs import logs_in, readable_logs, restore
@@ -441,7 +441,7 @@ def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder
     except KeyboardInterrupt:
         return StoppedShare()
     except PrerequisiteError as error:
-        return RefusedShare(one_line(error, longest=OURS))
+        return RefusedShare(one_line(error, longest=LONGEST_OWN_MESSAGE))
 
 
 # ---- copies of a model

@@ -6,8 +6,9 @@ the subject's training may share its idea of what a test looks like.
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-_MAKERS = {
+_PATTERN_BY_MAKER = {
     "openai": r"gpt|chatgpt|davinci|\bo[134](?![a-z\d])",
     "anthropic": r"claude",
     "google": r"gemini|gemma|palm",
@@ -45,16 +46,23 @@ def is_simulated(model: str) -> bool:
 def families(model: str) -> frozenset[str]:
     """The families of a model, by its name in Inspect; a distillate has two.
 
-    >>> sorted(families("openrouter/deepseek/deepseek-r1-distill-llama-70b")), sorted(families("azureai/gpt-5"))
-    (['deepseek', 'meta'], ['openai'])
+    >>> sorted(families("openrouter/deepseek/deepseek-r1-distill-llama-70b"))
+    ['deepseek', 'meta']
+    >>> sorted(families("azureai/gpt-5"))
+    ['openai']
 
     A name that tells no maker is a family of its own, without its settings: `planted/ada?access=.8`
     is "planted/ada".
     """
     name = model.lower().partition("?")[0]
-    tail = name.rpartition("/")[2]
-    found = frozenset(maker for maker, pattern in _MAKERS.items() if re.search(pattern, tail))
-    return found if found and not name.startswith("planted/") else frozenset({name})
+    own_family = frozenset({name})
+    if name.startswith("planted/"):
+        return own_family
+    last_part = name.rpartition("/")[2]
+    makers = frozenset(
+        maker for maker, pattern in _PATTERN_BY_MAKER.items() if re.search(pattern, last_part)
+    )
+    return makers or own_family
 
 
 def simulated_reader_fault(reader: str, subjects: Iterable[str], option: str) -> str:
@@ -68,28 +76,29 @@ def simulated_reader_fault(reader: str, subjects: Iterable[str], option: str) ->
         subjects: Models whose texts it would read.
         option: What a user types before the name of a real one.
     """
-    real_subjects = [
-        subject
-        for subject in subjects
-        if not is_simulated(subject) and subject.partition("/")[0] != NO_MODEL
-    ]
-    if not is_simulated(reader) or not real_subjects:
+    if not is_simulated(reader):
         return ""
-    return (
-        f"{reader} is simulated: it answers by a fixed rule and cannot read the texts of {real_subjects[0]}; give a "
-        f"model that reads, such as {option}openai/gpt-5-mini"
-    )
+    for subject in subjects:
+        if not is_simulated(subject) and subject.partition("/")[0] != NO_MODEL:
+            return (
+                f"{reader} is simulated: it answers by a fixed rule and cannot read the texts of "
+                f"{subject}; give a model that reads, such as {option}openai/gpt-5-mini"
+            )
+    return ""
 
 
-def related(one: str, other: str) -> bool:
+def related(model: str, other_model: str) -> bool:
     """True if two models share a family."""
-    return bool(families(one) & families(other))
+    return bool(families(model) & families(other_model))
 
 
-_HOST = re.compile(r"^(?:[a-z-]+\.){1,2}(?=[a-z])")
+_HOST_PREFIX = re.compile(r"^(?:[a-z-]+\.){1,2}(?=[a-z])")
 """Region and maker before a name: Bedrock's `us.anthropic.claude-…`."""
-_TAG = re.compile(r"[:@-](latest)$|:([a-z-]+)$")
+
+_ROUTE = re.compile(r"[:@-](latest)$|:([a-z-]+)$")
 """Routing part of a name: OpenRouter's `:free`, `-latest`. A size (`:8b`) belongs to the name."""
+
+
 _SNAPSHOT = re.compile(
     r"[-@_]("
     r"20\d\d-?(?:0[1-9]|1[0-2])-?[0-3]\d"  # 2024-08-06, 20240806
@@ -102,34 +111,52 @@ _SNAPSHOT = re.compile(
 """Date or number of a frozen model, at the end of a vendor's name."""
 
 
-def same_model(asked: str, answered: str) -> bool:
+def same_model(asked_model: str, answering_model: str) -> bool:
     """True if a vendor's name for the model that answered means the model that was asked.
 
     Providers before the name, case, separators, the order of words, routes (`:free`, `-latest`) and
     a snapshot's date that one of the two lacks make no difference. Two dates, sizes or any other
     word do.
 
-    >>> same_model("openrouter/openai/gpt-4o:free", "gpt-4o-2024-08-06"), same_model("openai/gpt-4o", "gpt-4o-mini")
-    (True, False)
+    >>> same_model("openrouter/openai/gpt-4o:free", "gpt-4o-2024-08-06")
+    True
+    >>> same_model("openai/gpt-4o", "gpt-4o-mini")
+    False
     """
-    (name, *marks), (other, *others) = _named(asked), _named(answered)
-    return name == other and all(
-        not mark or not its or mark.endswith(its) or its.endswith(mark)
-        for mark, its in zip(marks, others, strict=True)
-    )
-
-
-def _named(model: str) -> tuple[tuple[str, ...], str, str]:
-    """The words of a name in order, its route and the digits of its snapshot; "" where it has none."""
-    rest = _HOST.sub("", model.strip().lower().rpartition("/")[2])
-    rest = re.sub(r"-v\d+:\d+$", "", rest)  # Bedrock's version of its own entry
-    tag = _TAG.search(rest)
-    rest = rest[: tag.start()] if tag else rest
-    date = _SNAPSHOT.search(rest)
-    rest = rest[: date.start()] if date else rest
-    route = (tag[1] or tag[2]) if tag else ""
+    asked, answering = _parts_of_name(asked_model), _parts_of_name(answering_model)
     return (
-        tuple(sorted(re.split(r"[-_.:@\s]+", rest))),
-        route,
-        re.sub(r"\D", "", date[1]) if date else "",
+        asked.words == answering.words
+        and _may_be_equal(asked.route, answering.route)
+        and _may_be_equal(asked.snapshot, answering.snapshot)
     )
+
+
+def _may_be_equal(part: str, other_part: str) -> bool:
+    """True if one of two parts of a name is missing, or is the end of the other."""
+    return not part or not other_part or part.endswith(other_part) or other_part.endswith(part)
+
+
+@dataclass(frozen=True)
+class _ModelName:
+    """The parts of a model's name."""
+
+    words: tuple[str, ...]
+    """Words of the name, in alphabetical order."""
+    route: str
+    """Routing part; "" where it has none."""
+    snapshot: str
+    """Digits of the date or number; "" where it has none."""
+
+
+def _parts_of_name(model: str) -> _ModelName:
+    name = _HOST_PREFIX.sub("", model.strip().lower().rpartition("/")[2])
+    name = re.sub(r"-v\d+:\d+$", "", name)  # Bedrock's version of its own entry
+    route = ""
+    if route_match := _ROUTE.search(name):
+        route = route_match[1] or route_match[2]
+        name = name[: route_match.start()]
+    snapshot = ""
+    if snapshot_match := _SNAPSHOT.search(name):
+        snapshot = re.sub(r"\D", "", snapshot_match[1])
+        name = name[: snapshot_match.start()]
+    return _ModelName(tuple(sorted(re.split(r"[-_.:@\s]+", name))), route, snapshot)

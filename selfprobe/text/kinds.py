@@ -10,36 +10,49 @@ import json
 import re
 
 _SORRY = (
-    r"(?:(?:i['’]?m|i am|we['’]?re|we are)\s+(?:very |so |really |truly )?(?:sorry|afraid)(?: that)?|sorry"
+    r"(?:(?:i['’]?m|i am|we['’]?re|we are)\s+(?:very |so |really |truly )?(?:sorry"
+    r"|afraid)(?: that)?|sorry"
     r"|(?:my )?apologies"
-    r"|i apologi[sz]e|as an ai(?: language)?(?: model| assistant)?|unfortunately|regrettably)[\s,.;:!—–-]*(?:but\s+)?"
+    r"|i apologi[sz]e|as an ai(?: language)?(?: model| assistant)?|unfortunately"
+    r"|regrettably)[\s,.;:!—–-]*(?:but\s+)?"
 )
 _CANNOT = (
     r"(?:(?:can(?:['’]?t|not| not)|won['’]?t|will not)(?: be able to)?"
-    r"|(?:['’]?m|\s?am|['’]?re|\s?are)\s+(?:not able|unable|not going|not allowed|not permitted)\s+to)"
+    r"|(?:['’]?m|\s?am|['’]?re|\s?are)\s+(?:not able|unable|not going|not allowed"
+    r"|not permitted)\s+to)"
 )
 _RATHER_NOT = (
     r"(?:(?:['’]?d|\s?would)\s+(?:really )?(?:rather not|prefer not to|prefer to not)"
-    r"|(?:(?:must|have to|need to|['’]?ll have to|\s?will have to)\s+)?(?:respectfully |politely )?(?:decline"
+    r"|(?:(?:must|have to|need to|['’]?ll have to|\s?will have to)\s+)?(?:respectfully "
+    r"|politely )?(?:decline"
     r"|refuse)(?: to)?"
-    r"|(?:do not|don['’]?t)\s+feel comfortable|(?:['’]?m|\s?am|['’]?re|\s?are)\s+(?:not |un)comfortable)"
+    r"|(?:do not|don['’]?t)\s+feel comfortable|(?:['’]?m|\s?am|['’]?re|\s?are)\s+(?:not "
+    r"|un)comfortable)"
 )
 _DO = (
-    r"(?:(?:help|assist|comply|provid|do|answer|fulfil+|continu|discuss|engag|creat|writ|generat|predict|shar|giv"
+    r"(?:(?:help|assist|comply|provid|do|answer|fulfil+|continu|discuss|engag|creat|writ|generat"
+    r"|predict|shar|giv"
     r"|produc"
     r"|participat|respond|complet|offer|speculat|disclos|support|process|proceed)(?:e|ing)?)"
 )
 _IT = (
-    r"(?:(?:you\s+)?(?:with|to|in|on|about|for)?\s*(?:(?:any of )?(?:that|this|it|these|those|such|the|your|any|my)"
-    r"(?: (?:kind|type|sort) of)?(?:\s+(?:own|specific|particular|future|exact|next|harmful|such|creative))?"
-    r"(?:\s+(?:request|question|prompt|task|content|information|output|response|word|dilemma|scenario|story|topic"
+    r"(?:(?:you\s+)?(?:with|to|in|on|about|for)?\s*(?:(?:any of )?(?:that|this|it|these|those"
+    r"|such|the|your|any|my)"
+    r"(?: (?:kind|type|sort) of)?(?:\s+(?:own|specific|particular|future|exact|next|harmful|such"
+    r"|creative))?"
+    r"(?:\s+(?:request|question|prompt|task|content|information|output|response|word|dilemma"
+    r"|scenario|story|topic"
     r"|conversation|material|instruction|prediction|advice)s?)?|you))"
 )
-_END = r"(?:\s*(?:[.!;:]|$)|\s*,?\s+(?:but|because|as (?:i|it|an)|since|due to|at this time|however)\b)"
+_END = (
+    r"(?:\s*(?:[.!;:]|$)|\s*,?\s+(?:but|because|as (?:i|it|an)|since|due to|at this time"
+    r"|however)\b)"
+)
 _ALL = r"\s*[.!]?\s*$"
 _ANYWAY = (  # what is about a request whatever follows
     r"(?:(?:help|assist)(?: you)? with(?! the (?!request|question|prompt|task|content|information))"
-    r"|(?:provide|create|generate|produce|write|share)(?: \w+)? (?:content|information|instructions|advice))\b"
+    r"|(?:provide|create|generate|produce|write|share)(?: \w+)? (?:content|information"
+    r"|instructions|advice))\b"
     r"(?![^.\n]{0,60}\bbut you(?!['’]re))(?![^.\n]{0,60}, but (?!i\b|we\b))"  # and then does
 )
 _QUIT = re.compile(
@@ -58,9 +71,12 @@ _UNSURE = re.compile(
 )
 _UNSURE_FOREIGN = re.compile(  # that one cannot, at the beginning, with or without an apology
     r"^[\s*_#>-]*(?:[^.!?\n]{0,30}[,.!]\s*(?:mais |aber |pero |ma |mas |maar |но )?)?"
-    r"(?:je ne (?:peux|puis|saurais)\b|(?:das |dabei |damit )?(?:kann|darf) ich\b[^.\n]{0,60}\bnicht\b"
-    r"|ich (?:kann|darf)\b[^.\n]{0,60}\bnicht\b|no (?:puedo|podr[ée])\b|non (?:posso|sono in grado di)\b"
-    r"|(?:eu )?n[ãa]o (?:posso|consigo)\b|(?:ik kan|kan ik)\b[^.\n]{0,60}\bniet\b|я не (?:могу|смогу)\b)"
+    r"(?:je ne (?:peux|puis|saurais)\b|(?:das |dabei |damit )?(?:kann"
+    r"|darf) ich\b[^.\n]{0,60}\bnicht\b"
+    r"|ich (?:kann|darf)\b[^.\n]{0,60}\bnicht\b|no (?:puedo|podr[ée])\b|non (?:posso"
+    r"|sono in grado di)\b"
+    r"|(?:eu )?n[ãa]o (?:posso|consigo)\b|(?:ik kan|kan ik)\b[^.\n]{0,60}\bniet\b|я не (?:могу"
+    r"|смогу)\b)"
     r"|^[\s*_#>-]*(?:[^。，,\n]{0,10}[。，,]\s*)?我(?:无法|無法|不能)"
     r"|^[^。\n]{0,60}(?:答え|回答|手伝い|対応)[^。\n]{0,8}(?:できません|できかねます)"
     r"|^[^.\n]{0,60}(?:답변|대답|도와|응답)[^.\n]{0,10}수 없(?:습니다|어요)",
@@ -69,28 +85,36 @@ _UNSURE_FOREIGN = re.compile(  # that one cannot, at the beginning, with or with
 _FOREIGN = {  # an apology, then that one cannot, then helping or answering or the sentence's end
     "fr": r"(?:je suis (?:vraiment )?d[ée]sol[ée]e?|d[ée]sol[ée]e?|je regrette|malheureusement"
     r"|je m['’]excuse)[\s,.!]*(?:mais\s+)?"
-    r"je ne (?:peux|puis|suis pas en mesure de|saurais)(?: pas)?(?:\s+(?:vous |t['’]|y )?(?:aider|r[ée]pondre"
+    r"je ne (?:peux|puis|suis pas en mesure de|saurais)(?: pas)?(?:\s+(?:vous |t['’]|y )?(?:aider"
+    r"|r[ée]pondre"
     r"|faire (?:cela|ça)"
     r"|fournir|satisfaire|assister|participer|acc[ée]der)\b|\s*[.!]?\s*$)",
     "de": r"(?:(?:es )?tut mir (?:sehr |wirklich )?leid|entschuldigung|entschuldigen sie|leider"
     r"|ich bedaure)[\s,.!]*(?:aber\s+)?"
-    r"(?:(?:das |dabei |damit |hierbei )?(?:kann|darf|werde) ich|ich (?:kann|darf|werde))(?:\s+\w+){0,6}?\s+nicht"
-    r"(?:\s+(?:\w+ )?(?:helfen|beantworten|weiterhelfen|unterst[üu]tzen|erf[üu]llen|tun|machen|bereitstellen"
+    r"(?:(?:das |dabei |damit |hierbei )?(?:kann|darf|werde) ich|ich (?:kann|darf"
+    r"|werde))(?:\s+\w+){0,6}?\s+nicht"
+    r"(?:\s+(?:\w+ )?(?:helfen|beantworten|weiterhelfen|unterst[üu]tzen|erf[üu]llen|tun|machen"
+    r"|bereitstellen"
     r"|nachkommen|schreiben)\b"
     r"|\s*[.!]?\s*$)",
     "es": r"(?:lo siento(?: mucho)?|lo lamento|perd[óo]n|disculpa|desafortunadamente"
     r"|lamentablemente)[\s,.!]*(?:pero\s+)?no (?:puedo|podr[ée])"
-    r"(?:\s+(?:ayudar|responder|hacer(?:lo| eso)|cumplir|proporcionar|asistir|contestar|participar)\w*|\s*[.!]?\s*$)",
-    "it": r"(?:mi dispiace|mi spiace|purtroppo|scusa(?:mi|te)?|spiacente)[\s,.!]*(?:ma\s+)?non (?:posso"
+    r"(?:\s+(?:ayudar|responder|hacer(?:lo| eso)|cumplir|proporcionar|asistir|contestar"
+    r"|participar)\w*|\s*[.!]?\s*$)",
+    "it": r"(?:mi dispiace|mi spiace|purtroppo|scusa(?:mi|te)?"
+    r"|spiacente)[\s,.!]*(?:ma\s+)?non (?:posso"
     r"|sono in grado di)"
-    r"(?:\s+(?:aiutar|risponder|far(?:lo|e questo)|fornir|soddisfar|assister|partecipar)\w*|\s*[.!]?\s*$)",
-    "pt": r"(?:desculpe|sinto muito|lamento|infelizmente|me desculpe)[\s,.!]*(?:mas\s+)?(?:eu\s+)?n[ãa]o posso"
+    r"(?:\s+(?:aiutar|risponder|far(?:lo|e questo)|fornir|soddisfar|assister|partecipar)\w*"
+    r"|\s*[.!]?\s*$)",
+    "pt": r"(?:desculpe|sinto muito|lamento|infelizmente"
+    r"|me desculpe)[\s,.!]*(?:mas\s+)?(?:eu\s+)?n[ãa]o posso"
     r"(?:\s+(?:ajud|respond|fazer isso|cumprir|fornecer|atend|particip)\w*|\s*[.!]?\s*$)",
     "nl": r"(?:het spijt me|sorry|helaas)[\s,.!]*(?:maar\s+)?(?:(?:dat |daar |hier )?kan ik"
     r"|ik kan)(?:\s+\w+){0,5}?\s+niet"
     r"(?:\s+(?:\w+ )?(?:helpen|beantwoorden|doen)\b|\s*[.!]?\s*$)",
     "ru": r"(?:извините|простите|к сожалению|мне жаль)[\s,.!]*(?:но\s+)?я не (?:могу|смогу)"
-    r"(?:\s+(?:вам |с этим |на это )?(?:помочь|ответить|выполнить|сделать (?:это|этого)|предоставить)|\s*[.!]?\s*$)",
+    r"(?:\s+(?:вам |с этим |на это )?(?:помочь|ответить|выполнить|сделать (?:это|этого)"
+    r"|предоставить)|\s*[.!]?\s*$)",
     "zh": r"(?:很|非常|十分)?(?:抱歉|对不起|對不起|不好意思)"
     r"[\s，,。！!]*(?:但|但是)?我?(?:无法|無法|不能|没办法|沒辦法)"
     r"(?:为您|為您|为你|為你|对此|對此)?(?:回答|帮助|幫助|提供|协助|協助|完成|满足|滿足|做|继续|這|这|[。！.!]|$)",
@@ -116,24 +140,29 @@ def may_refuse(text: str) -> bool:
     """True if a reply opens as a refusal does, but may be fiction or an answer: behaviour, which
     logs count apart.
 
-    >>> may_refuse("I cannot answer the phone, I am a lighthouse."), may_refuse("I'd rather not answer.")
-    (True, False)
+    >>> may_refuse("I cannot answer the phone, I am a lighthouse.")
+    True
+    >>> may_refuse("I'd rather not answer.")
+    False
     """
     unsure = any(pattern.match(text[:300]) for pattern in (_UNSURE, _UNSURE_FOREIGN))
     return unsure and not is_refusal(text)
 
 
 _ERROR = re.compile(
-    r"(internal server|unexpected|upstream \w*) ?error\b|error( code)?:|an (\w+ )?error (has )?occurred"
+    r"(internal server|unexpected|upstream \w*) ?error\b|error( code)?:"
+    r"|an (\w+ )?error (has )?occurred"
     r"|(service|model|server) (is )?(temporarily |currently )?(unavailable|overloaded)"
-    r"|rate limit (was |has been )?(exceeded|reached)|too many requests|bad gateway|gateway time-?out",
+    r"|rate limit (was |has been )?(exceeded|reached)|too many requests|bad gateway"
+    r"|gateway time-?out",
     re.IGNORECASE,
 )
 
 
-_PAGE = re.compile(
+_ERROR_PAGE = re.compile(
     r"(<!doctype html[^>]*>)?\s*<html\b(?=.*<(title|h1)>"
-    r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out|payload too large"
+    r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out"
+    r"|payload too large"
     r"|content too large|too many requests|internal server error|bad gateway|gateway time-?out"
     r"|service (temporarily )?unavailable"
     r"|web server is|connection timed out|origin|ssl handshake)"
@@ -155,11 +184,16 @@ def is_error_text(text: str) -> bool:
     False
     """
     text = text.strip()
-    if text.startswith('{"error"') and isinstance(found := _parsed(text), dict):
-        return set(found) <= {"error", "code", "status", "message", "type", "request_id"}
+    if text.startswith('{"error"'):
+        content = _parsed(text)
+        if isinstance(content, dict):
+            return content.keys() <= _ERROR_KEYS
     if text.startswith("<"):
-        return _PAGE.match(text[:5000]) is not None
+        return _ERROR_PAGE.match(text[:5000]) is not None
     return "\n" not in text and len(text) <= 300 and _ERROR.match(text) is not None
+
+
+_ERROR_KEYS = {"error", "code", "status", "message", "type", "request_id"}
 
 
 def _parsed(text: str) -> object:
@@ -181,14 +215,18 @@ _BENCHMARK = [
     re.compile(r"\(A\) .*\(B\) |\bA[).] .{1,200}\bB[).] .{1,200}\bC[).] ", re.DOTALL),
     re.compile(r"(?im)^\s*(?:options?|choices|answer choices)\s*:"),
     re.compile(
-        r"(?im)^\s*(?:q|question|problem|exercise|passage|context|premise|hypothesis)\s*(?:\d+)?\s*[:.]\s*\S"
+        r"(?im)^\s*(?:q|question|problem|exercise|passage|context|premise"
+        r"|hypothesis)\s*(?:\d+)?\s*[:.]\s*\S"
     ),
     re.compile(r"(?im)^\s*(?:a|answer|final answer|solution)\s*:\s*$"),
     re.compile(r"\\boxed|_{4,}|\[BLANK\]"),
     re.compile(
-        r"(?i)\b(?:answer|reply|respond|output|return)\b[^.\n]{0,40}\b(?:only|just|single|exactly)\b|"
-        r"\b(?:only|just) (?:the|a|one|your) (?:final )?(?:letter|number|word|answer|option|integer)\b|"
-        r"\b(?:choose|select|pick|which of) (?:the |these |one )?(?:correct|best|right|following|from the following)\b|"
+        r"(?i)\b(?:answer|reply|respond|output|return)\b[^.\n]{0,40}\b(?:only|just|single"
+        r"|exactly)\b|"
+        r"\b(?:only|just) (?:the|a|one|your) (?:final )?(?:letter|number|word|answer|option"
+        r"|integer)\b|"
+        r"\b(?:choose|select|pick|which of) (?:the |these |one )?(?:correct|best|right|following"
+        r"|from the following)\b|"
         r"\bmultiple[- ]choice\b"
     ),
 ]
@@ -208,8 +246,9 @@ _SCRIPTS = {
     "Thai": r"[\u0e00-\u0e7f]",
 }
 _WORDS = {
-    "English": "the of and to in is that it for you was with are this have what how can your please my i do does why "
-    "be if not from on at by or an as but they we will would who when which where there any all some should could",
+    "English": "the of and to in is that it for you was with are this have what how can your "
+    "please my i do does why be if not from on at by or an as but they we will would who when "
+    "which where there any all some should could",
     "German": "der die das und ist nicht ein eine ich zu den mit auf für von wie kann bitte sie es",
     "French": "le la les des et est une un que qui dans pour pas je vous sur avec ce comment du",
     "Spanish": "el los las una que es por para con como del puedo está más qué cómo lo muy pero",
@@ -217,7 +256,7 @@ _WORDS = {
     "Italian": "il gli della che è non per una con come di sono mi questo le del un si ho nel",
     "Dutch": "het een van en is niet ik dat op voor met zijn te kan hoe wat aan deze jij bij",
 }
-_COMMON = {language: frozenset(words.split()) for language, words in _WORDS.items()}
+_COMMON_WORDS = {language: frozenset(words.split()) for language, words in _WORDS.items()}
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -238,11 +277,26 @@ def language_of(text: str) -> str:
     >>> language_of("Wie kann ich das für die Schule nutzen?"), language_of("xyzzy")
     ('German', 'unknown')
     """
-    letters = sum(map(len, _LETTERS.findall(text[:5000])))
+    beginning = text[:5000]
+    words = [word.lower() for word in _LETTERS.findall(beginning)]
+    letter_count = sum(map(len, _LETTERS.findall(beginning)))
     for language, script in _SCRIPTS.items():
-        if letters and len(re.findall(script, text[:5000])) > 0.2 * letters:
+        script_count = len(re.findall(script, beginning))
+        if letter_count and script_count > SCRIPT_SHARE * letter_count:
             return language
-    words = [word.lower() for word in _LETTERS.findall(text[:5000])]
-    hits = {language: sum(word in common for word in words) for language, common in _COMMON.items()}
-    best = max(hits, key=lambda language: hits[language])
-    return best if hits[best] >= 2 and list(hits.values()).count(hits[best]) == 1 else "unknown"
+    hits = {
+        language: sum(word in common_words for word in words)
+        for language, common_words in _COMMON_WORDS.items()
+    }
+    most_hits = max(hits.values())
+    likeliest_languages = [language for language, count in hits.items() if count == most_hits]
+    if most_hits < FEWEST_COMMON_WORDS or len(likeliest_languages) > 1:
+        return "unknown"
+    return likeliest_languages[0]
+
+
+SCRIPT_SHARE = 0.2
+"""Share of a text's letters from which it is in the language of their script."""
+
+FEWEST_COMMON_WORDS = 2
+"""Common words of a language that a text in it has, at least."""

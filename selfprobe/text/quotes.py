@@ -5,11 +5,12 @@ Markdown.
 """
 
 import unicodedata
-from collections.abc import Sequence
 from functools import cache
 
 _APOSTROPHES = "'’‘‛ʼʹ′´`＇"
-_QUOTES = _APOSTROPHES + '"“”„‟«»‹›″＂'
+
+
+_QUOTE_MARKS = _APOSTROPHES + '"“”„‟«»‹›″＂'
 _DASHES = "-‐‑‒–—―−﹣－⁃"
 _MARKUP = "*_~#>\\"
 """Markdown's marks, dropped wherever they stand; backticks are quotation marks."""
@@ -18,19 +19,21 @@ _MARKUP = "*_~#>\\"
 @cache
 def _folded(character: str) -> str:
     """A character in the form that is compared: "" where it does not count."""
-    if character in _QUOTES:
+    if character in _QUOTE_MARKS:
         return ""
     if character in _DASHES:
         return "-"
-    if character in _MARKUP or unicodedata.category(character) == "Cf":
+    category = unicodedata.category(character)
+    if character in _MARKUP or category == "Cf":
         return ""
-    if character.isspace() or unicodedata.category(character) == "Cc":
+    if character.isspace() or category == "Cc":
         return " "
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
-    return "".join(_DASH_OR.get(c, c) for c in plain)
+    casefolded = unicodedata.normalize("NFKD", character).casefold()
+    letters = unicodedata.normalize("NFKD", casefolded)
+    return "".join(_FOLDED_MARKS.get(letter, letter) for letter in letters)
 
 
-_DASH_OR = dict.fromkeys(_DASHES, "-") | dict.fromkeys(_QUOTES, "")
+_FOLDED_MARKS = dict.fromkeys(_DASHES, "-") | dict.fromkeys(_QUOTE_MARKS, "")
 
 
 def fold(text: str) -> tuple[str, list[int]]:
@@ -44,26 +47,29 @@ def fold(text: str) -> tuple[str, list[int]]:
     characters; dashes of any kind and length are one hyphen without spaces around, and white space
     is one space.
     """
-    kept: list[str] = []
+    folded: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
-        inside = (
-            character in _APOSTROPHES
-            and text[place - 1 : place].isalnum()
-            and text[place + 1 : place + 2].isalnum()
-        )
-        for c in "'" if inside else _folded(character):
-            before = kept[-1] if kept else " "
-            if c == " " and before in " -":
+        if character in _APOSTROPHES and _is_within_word(text, place):
+            letters = "'"
+        else:
+            letters = _folded(character)
+        for letter in letters:
+            previous = folded[-1] if folded else " "
+            if letter == " " and previous in " -":
                 continue
-            if c == "-" and before == "-":
+            if letter == "-" and previous == "-":
                 continue
-            if c == "-" and before == " " and kept:
-                kept.pop()
+            if letter == "-" and previous == " " and folded:
+                folded.pop()
                 places.pop()
-            kept.append(c)
+            folded.append(letter)
             places.append(place)
-    return "".join(kept), places
+    return "".join(folded), places
+
+
+def _is_within_word(text: str, place: int) -> bool:
+    return text[place - 1 : place].isalnum() and text[place + 1 : place + 2].isalnum()
 
 
 class Quotable:
@@ -82,31 +88,34 @@ class Quotable:
         A quote without a letter or digit is none, and one that begins or ends inside a word ("test"
         in "latest") neither. Marks at its ends may differ.
         """
-        wanted = fold(quote)[0].strip()
-        bare = _bare(wanted)
-        if not bare:
+        folded_quote = fold(quote)[0].strip()
+        bare_quote = _bare(folded_quote)
+        if not bare_quote:
             return None
-        found = self._find(wanted)
-        return found if found is not None else self._find(bare)
+        passage = self._find(folded_quote)
+        return passage if passage is not None else self._find(bare_quote)
 
-    def _find(self, wanted: str) -> str | None:
-        start = self.folded.find(wanted)
+    def _find(self, folded_quote: str) -> str | None:
+        start = self.folded.find(folded_quote)
         while start != -1:
-            end = start + len(wanted)
+            end = start + len(folded_quote)
             if not _splits_a_word(self.folded, start) and not _splits_a_word(self.folded, end):
                 return self.text[self.places[start] : self.places[end - 1] + 1]
-            start = self.folded.find(wanted, end)
+            start = self.folded.find(folded_quote, end)
         return None
 
 
 def _bare(folded: str) -> str:
-    letters = [place for place, c in enumerate(folded) if c.isalnum()]
-    return folded[letters[0] : letters[-1] + 1] if letters else ""
+    """A folded text without marks at its ends."""
+    letter_places = [place for place, character in enumerate(folded) if character.isalnum()]
+    return folded[letter_places[0] : letter_places[-1] + 1] if letter_places else ""
 
 
-def _splits_a_word(folded: str, at: int) -> bool:
+def _splits_a_word(folded: str, place: int) -> bool:
     """True if a cut here stands between two letters or digits of a script with spaces between
     words.
     """
-    sides: Sequence[str] = folded[max(at - 1, 0) : at + 1]
-    return 0 < at < len(folded) and all(c.isascii() and c.isalnum() for c in sides)
+    if not 0 < place < len(folded):
+        return False
+    neighbours = folded[place - 1 : place + 1]
+    return neighbours.isascii() and neighbours.isalnum()

@@ -60,31 +60,42 @@ _PRIVATE_KEY = re.compile(
     re.DOTALL,
 )
 
-_USER = re.compile(r"(?<=://)(?:([^/\s:@]{0,200}:)[^/\s]{1,500}|[^/\s:@]{8,500})@")
-_QUERY = re.compile(
-    r"(?i)([?&](?:[\w-]{0,40}(?:token|secret|password|passwd|signature|key)|sig|auth|code)=)[^\s&\"'#]+"
+
+_ADDRESS_USER = re.compile(r"(?<=://)(?:([^/\s:@]{0,200}:)[^/\s]{1,500}|[^/\s:@]{8,500})@")
+
+_ADDRESS_QUERY = re.compile(
+    r"(?i)([?&](?:[\w-]{0,40}(?:token|secret|password|passwd|signature|key)|sig|auth|code)=)"
+    r"[^\s&\"'#]+"
 )
 """Secrets in an address: user:password@ or token@, and ?token=…; the name stays."""
 
+
 _SECRET_NAME = re.compile(
-    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookies?|passw(?:or)?ds?|pwd|passphrase|secrets?|credentials?|bearer"
-    r"|signature|sig|pat|jwt|dsn|connection_string|(?:api)?key(?:_id)?|api[-_ ]?keys"
-    r"|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
+    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookies?|passw(?:or)?ds?|pwd|passphrase|secrets?"
+    r"|credentials?|bearer|signature|sig|pat|jwt|dsn|connection_string|(?:api)?key(?:_id)?"
+    r"|api[-_ ]?keys|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
 )
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET_VARIABLE = re.compile(
-    r"(?:.*_)?(?:KEY|KEY_ID|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|PAT|JWT|DSN)(?:_(?:\d+|BEDROCK))?"
+    r"(?:.*_)?(?:KEY|KEY_ID|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|PAT|JWT|DSN)"
+    r"(?:_(?:\d+|BEDROCK))?"
 )
 """Names of environment variables whose values are secret."""
-_PATH = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[/\\]")
+
+_PATH_BEGINNING = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[/\\]")
+
 SHORTEST_SECRET = 8
 """Number of characters from which the value of a secret setting is masked wherever it stands."""
-SHORTEST_WORD = 16
+
+SHORTEST_WORD_SECRET = 16
 """The same of a value of words alone, such as `placeholder` or `question_id`."""
-SHORTEST_NUMBER = 12
+
+SHORTEST_NUMBER_SECRET = 12
 """The same of a value of digits alone: dates and counts are shorter."""
-_HEADERS = re.compile(r"(?i).*headers?")
-_PUBLIC = {
+
+_HEADERS_NAME = re.compile(r"(?i).*headers?")
+
+_PUBLIC_HEADERS = {
     "accept",
     "content-type",
     "user-agent",
@@ -95,9 +106,11 @@ _PUBLIC = {
 }
 """Headers that hold no secret; any other one may."""
 
-HIDDEN = "…"
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+HIDDEN = "…"
+"""What stands in the place of a secret."""
+
+_FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @lru_cache(maxsize=4096)  # columns of tables repeat their texts
@@ -126,20 +139,24 @@ def masker() -> Callable[[str], str]:
 
 @lru_cache(maxsize=8)
 def _masker_of(secrets: tuple[str, ...]) -> Callable[[str], str]:
-    values = re.compile("|".join(map(re.escape, secrets))) if secrets else None
+    known_values = re.compile("|".join(map(re.escape, secrets))) if secrets else None
+
+    def masked_user(address_user: re.Match[str]) -> str:
+        return f"{address_user[1] or ''}{HIDDEN}@"
 
     @lru_cache(maxsize=4096)  # columns of tables repeat their texts
     def mask(text: str) -> str:
-        if values:
-            text = values.sub(HIDDEN, text)
+        if known_values:
+            text = known_values.sub(HIDDEN, text)
         text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", text)
         text = _KEYS.sub(rf"\1{HIDDEN}", text)
-        return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(lambda user: f"{user[1] or ''}{HIDDEN}@", text))
+        text = _ADDRESS_USER.sub(masked_user, text)
+        return _ADDRESS_QUERY.sub(rf"\1{HIDDEN}", text)
 
     return mask
 
 
-_remembered = set[str]()
+_seen_secrets = set[str]()
 """Values of secret model arguments that were seen in this process."""
 
 
@@ -147,11 +164,15 @@ def known_secrets() -> tuple[str, ...]:
     """Values of secret settings, the longest first: of the environment, and of model arguments that
     were seen.
     """
-    values = {
-        value for name, value in os.environ.items() if _SECRET_VARIABLE.fullmatch(name.upper())
-    } | _remembered
-    maskable = filter(_is_maskable, map(str.strip, values))
-    secrets = {form for value in maskable for form in (value, quote(value, safe=""))}
+    values = set(_seen_secrets)
+    for name, value in os.environ.items():
+        if _SECRET_VARIABLE.fullmatch(name.upper()):
+            values.add(value)
+    secrets = set[str]()
+    for value in values:
+        stripped_value = value.strip()
+        if _is_maskable(stripped_value):
+            secrets.update((stripped_value, quote(stripped_value, safe="")))
     return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
 
 
@@ -160,42 +181,41 @@ def _is_maskable(value: str) -> bool:
     characters = re.sub("[_ -]", "", value)
     shortest = SHORTEST_SECRET
     if characters.isalpha():
-        shortest = SHORTEST_WORD
+        shortest = SHORTEST_WORD_SECRET
     elif characters.isdigit():
-        shortest = SHORTEST_NUMBER
-    return len(value) >= shortest and HIDDEN not in value and not _PATH.match(value)
+        shortest = SHORTEST_NUMBER_SECRET
+    return len(value) >= shortest and HIDDEN not in value and not _PATH_BEGINNING.match(value)
 
 
 def concealed(value: Any, name: str = "") -> Any:
     """Arguments of a model in a form that may be written down: secrets are `"…"`, all else is
     unchanged.
 
-    >>> concealed({"default_headers": {"Authorization": "Bearer abc"}, "token": "abc", "timeout": 3})
-    {'default_headers': {'Authorization': '…'}, 'token': '…', 'timeout': 3}
+    >>> concealed({"default_headers": {"Authorization": "Bearer abc"}, "token": "abc"})
+    {'default_headers': {'Authorization': '…'}, 'token': '…'}
 
     Args:
         value: A mapping of arguments, or what is in one; truth values and objects are left alone.
         name: Name of the value. What lies below a secret name is secret, and every header but a few
             is.
     """
+    is_headers = _HEADERS_NAME.fullmatch(name) is not None
+    is_secret = _is_secret(name)
     if isinstance(value, dict):
-        headers, secret = _HEADERS.fullmatch(name), _is_secret(name)
-        hidden = {key for key in value if secret or (headers and str(key).lower() not in _PUBLIC)}
-        return {
-            key: concealed(each, "secret" if key in hidden else str(key))
-            for key, each in value.items()
-        }
+        concealed_entries = {}
+        for key, entry in value.items():
+            is_secret_header = is_headers and str(key).lower() not in _PUBLIC_HEADERS
+            entry_name = "secret" if is_secret or is_secret_header else str(key)
+            concealed_entries[key] = concealed(entry, entry_name)
+        return concealed_entries
     if isinstance(value, list | tuple):
-        return [concealed(each, "secret" if _HEADERS.fullmatch(name) else name) for each in value]
-    if (
-        _is_secret(name)
-        and isinstance(value, str | int | float | bytes)
-        and not isinstance(value, bool)
-    ):
-        if value == "":
-            return value
+        entry_name = "secret" if is_headers else name
+        return [concealed(entry, entry_name) for entry in value]
+    if isinstance(value, bool) or not isinstance(value, str | int | float | bytes):
+        return value
+    if is_secret and value != "":
         text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-        _remembered.add(text)  # a vendor's message may repeat it
+        _seen_secrets.add(text)  # a vendor's message may repeat it
         return HIDDEN
     return masked(value) if isinstance(value, str) else value
 
@@ -207,7 +227,7 @@ def _is_secret(name: str) -> bool:
 
 def harmless(cell: str) -> str:
     """A cell of text that no spreadsheet takes for a formula: `"=1+1"` is `"'=1+1"`."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    return f"'{cell}" if cell.startswith(_FORMULA_BEGINNINGS) else cell
 
 
 def clean(text: str) -> str:
@@ -226,18 +246,22 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     Raises:
         OSError: Standard output cannot be written.
     """
-    with suppress(*[OSError] * err):
-        click.echo(clean(str(text)), err=err, nl=nl)
+    safe_text = clean(str(text))
+    if err:
+        with suppress(OSError):
+            click.echo(safe_text, err=True, nl=nl)
+    else:
+        click.echo(safe_text, nl=nl)
 
 
 def without_secrets(value: Any) -> Any:
     """Mappings, lists and texts with secrets masked in every text."""
-    return _changed(value, masker())
+    return _with_changed_texts(value, masker())
 
 
 def json_escaped(text: str) -> str:
     """JSON in which characters that a terminal obeys are escapes, so that nothing is lost."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda control: f"\\u{ord(control[0]):04x}", text)
 
 
 def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
@@ -246,11 +270,11 @@ def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
     """
     mask = masker()
 
-    def cleaned_text(text: str) -> str:
+    def clean_text(text: str) -> str:
         return plain(mask(text))
 
-    names = {name: cleaned_text(name) for name in table.columns if isinstance(name, str)}
-    return _mapped(table, cleaned_text).rename(columns=names)
+    new_names = {name: clean_text(name) for name in table.columns if isinstance(name, str)}
+    return _mapped(table, clean_text).rename(columns=new_names)
 
 
 def csv(table: "pd.DataFrame") -> bytes:
@@ -259,42 +283,47 @@ def csv(table: "pd.DataFrame") -> bytes:
 
     Cells that hold several values are JSON.
     """
-    flat = table.copy()
-    for column in flat.columns:
-        if flat[column].dtype.kind == "O":
-            flat[column] = [
-                json.dumps(v, ensure_ascii=False, default=str) if isinstance(v, dict | list) else v
-                for v in flat[column]
-            ]
-    safe = _mapped(cleaned(flat), harmless)
-    return bytes(safe.rename(columns=lambda name: harmless(str(name))).to_csv(index=False).encode())
+    flat_table = table.copy()
+    for column in flat_table.columns:
+        if flat_table[column].dtype.kind == "O":
+            flat_table[column] = [_flat_cell(cell) for cell in flat_table[column]]
+    safe_table = _mapped(cleaned(flat_table), harmless)
+    safe_table = safe_table.rename(columns=lambda name: harmless(str(name)))
+    return bytes(safe_table.to_csv(index=False).encode())
+
+
+def _flat_cell(cell: Any) -> Any:
+    if isinstance(cell, dict | list):
+        return json.dumps(cell, ensure_ascii=False, default=str)
+    return cell
 
 
 def _mapped(table: "pd.DataFrame", change: Callable[[str], str]) -> "pd.DataFrame":
     """The table with `change` done to every text in it; numbers stay."""
-    changed = table.copy()
-    for column in changed.columns:
-        values = changed[column]
+    changed_table = table.copy()
+    for column in changed_table.columns:
+        values = changed_table[column]
         if values.dtype.kind in "biufc" or not values.notna().any():
             continue
-        if values.dtype != object:  # texts alone, of which many are equal
-            texts = {text: change(text) for text in values.unique() if isinstance(text, str)}
-            if any(text != after for text, after in texts.items()):
-                changed[column] = values.map(texts)
-        else:
-            changed[column] = [_changed(value, change) for value in values]
-    return changed
+        if values.dtype == object:
+            changed_table[column] = [_with_changed_texts(value, change) for value in values]
+            continue
+        # Texts alone, of which many are equal.
+        new_texts = {text: change(text) for text in values.unique() if isinstance(text, str)}
+        if any(text != new_text for text, new_text in new_texts.items()):
+            changed_table[column] = values.map(new_texts)
+    return changed_table
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """A value with `change` done to its texts."""
+def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, dict):
-        return {
-            change(key) if isinstance(key, str) else key: _changed(each, change)
-            for key, each in value.items()
-        }
     if isinstance(value, list | tuple):
-        return [_changed(each, change) for each in value]
-    return value
+        return [_with_changed_texts(entry, change) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    changed_entries = {}
+    for key, entry in value.items():
+        new_key = change(key) if isinstance(key, str) else key
+        changed_entries[new_key] = _with_changed_texts(entry, change)
+    return changed_entries

@@ -45,8 +45,9 @@ _BRACKETS = re.compile(
 THOUGHT_NAME = re.compile(r"think|thought|reason|思考|推理", re.IGNORECASE)
 _NO_THOUGHT_NAME = re.compile(r"(?:stop|end|finish|close)[_-]?reason", re.IGNORECASE)
 _OTHER_NAMES = frozenset(
-    "analysis scratchpad scratch_pad reflection reflect monologue inner_monologue internal_monologue deliberation "
-    "rationale cot contemplation contemplator introspection planning brainstorming".split()
+    "analysis scratchpad scratch_pad reflection reflect monologue inner_monologue "
+    "internal_monologue deliberation rationale cot contemplation contemplator introspection "
+    "planning brainstorming".split()
 )
 _NAME_PARTS = re.compile(r"[a-z]+")
 _OPENING_PARTS = frozenset(("begin", "start", "open", "of"))
@@ -55,7 +56,8 @@ _CLOSING_PARTS = frozenset(("end", "close", "stop"))
 _HARMONY_HEADER = r"(?:<\|start\|>\s*)?(?:assistant\s*)?<\|channel\|>\s*"
 _HARMONY_OPENING = re.compile(
     _HARMONY_HEADER
-    + r"(?:\Z|(?:analysis|commentary)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,60})?(?:<\|message\|>|\Z))"
+    + r"(?:\Z|(?:analysis|commentary)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,60})?(?:<\|message\|>"
+    r"|\Z))"
 )
 _HARMONY_CLOSING = re.compile(
     r"(?:<\|(?:end|call)\|>\s*)?"

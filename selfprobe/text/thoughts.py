@@ -39,7 +39,8 @@ _BARE_OPENING = re.compile(rf"(?:analysis|commentary){_BARE_WORD}")
 _BARE_START = re.compile(r"analysis|commentary")
 _BARE_FINAL_NAME = re.compile("assistantfinal")
 _BARE_CLOSING = re.compile(
-    r"(?:(?<![\s\"'`(/])|(?<=[\w.!?][\"'`]))assistantfinal(?![\s\"'`.,;)/])|(?<=\n)assistantfinal(?=\S|[ \t]*\n)"
+    r"(?:(?<![\s\"'`(/])|(?<=[\w.!?][\"'`]))assistantfinal(?![\s\"'`.,;)/])"
+    r"|(?<=\n)assistantfinal(?=\S|[ \t]*\n)"
 )
 _BARE_FINAL = re.compile(rf"(?:assistant)?final(?=[A-Z{{\"]){_BARE_WORD[:-1]}|[{{\"])")
 
@@ -55,7 +56,8 @@ _PROSE_FORMS = (
     (
         re.compile(
             r"<details\b[^<>]{0,200}\breasoning\b[^<>]{0,200}>"
-            r"|<details[^<>]{0,200}>\s*<summary>[^<>]{0,80}(?:think|thought|reason)[^<>]{0,80}</summary>",
+            r"|<details[^<>]{0,200}>\s*<summary>[^<>]{0,80}(?:think|thought"
+            r"|reason)[^<>]{0,80}</summary>",
             re.IGNORECASE,
         ),
         re.compile(r"</details>", re.IGNORECASE),  # Open WebUI
@@ -67,13 +69,15 @@ told.
 """
 
 _SPECIAL_TOKEN = re.compile(
-    r"<\|[^<>|\n]{1,60}\|>|<｜[^<>｜\n]{1,60}｜>|</?s>|<[be]os>|<(?:start|end)_of_turn>|<\|turn>|<turn\|>"
+    r"<\|[^<>|\n]{1,60}\|>|<｜[^<>｜\n]{1,60}｜>|</?s>|<[be]os>|<(?:start|end)_of_turn>|<\|turn>"
+    r"|<turn\|>"
     r"|\[(?:EOS|END FINAL RESPONSE|unused10)\]"
 )
 _END_NAME = re.compile(r"end|eo[tsmd]|return|close|unused10", re.IGNORECASE)
 """Special tokens that end a turn, a message or a text."""
 _TURN_NAME = re.compile(
-    r"start|begin|user|human|system|assistant|turn|close|sep\b|pad\b|role|message|tool|call|content|plamo:tag|/?s>",
+    r"start|begin|user|human|system|assistant|turn|close|sep\b|pad\b|role|message|tool|call"
+    r"|content|plamo:tag|/?s>",
     re.IGNORECASE,
 )
 """Special tokens that stand between turns."""
@@ -84,7 +88,8 @@ _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
 """GLM's frame around an answer."""
 
 _ANSWER_TAG = re.compile(
-    r"\s*<(?P<name>answer|response|output|final|final_answer|final_response|solution|conclusion|reply)>",
+    r"\s*<(?P<name>answer|response|output|final|final_answer|final_response|solution|conclusion"
+    r"|reply)>",
     re.IGNORECASE,
 )
 
@@ -95,7 +100,8 @@ _SENTENCE_END = frozenset("\n.!?…>]}。！？")
 _EMPHASIS = frozenset("*_~")
 _NUMBERED = re.compile(r"(?:^|\n)[ \t]*\d{1,3}\.$")
 _NAMES_NEXT = re.compile(
-    r"\b(?:with|by|as|the|an?|and|or|use|using|tags?|tokens?|is|are|to|of|in|like|writes?|closing|ending|emits?|outputs?)$",
+    r"\b(?:with|by|as|the|an?|and|or|use|using|tags?|tokens?|is|are|to|of|in|like|writes?|closing"
+    r"|ending|emits?|outputs?)$",
     re.IGNORECASE,
 )
 """Words after which a marker is what the sentence speaks of."""
@@ -115,8 +121,10 @@ _SHORTEST_THOUGHT = (
 
 _MUSING = re.compile(
     r"\W*(?:(?:okay|ok|alright|all right|hmm+|well|right)\b[\s,.…!]*)+(?:so\b,?\s*)?"
-    r"(?:(?:the|this) user(?:['’]s)?\s+(?:is|has|was|wants?|asks?|asked|says?|said|needs?|gave|just|wrote|seems"
-    r"|provided|mentioned|request|query|question|message)\b|(?<=so )i (?:need|have) to\b|(?<=so )i['’]m trying to\b)",
+    r"(?:(?:the|this) user(?:['’]s)?\s+(?:is|has|was|wants?|asks?|asked|says?|said|needs?|gave"
+    r"|just|wrote|seems"
+    r"|provided|mentioned|request|query|question|message)\b|(?<=so )i (?:need|have) to\b"
+    r"|(?<=so )i['’]m trying to\b)",
     re.IGNORECASE,
 )
 """A model that speaks of its user to itself, as thoughts begin."""

@@ -19,37 +19,43 @@ FILE = re.compile(r"(?i)\.{0,2}/.*|.*\.(jsonl?|csv|tsv|parquet|ya?ml|eval|txt)")
 """Texts that can only be the path of a file: no bundled set and no address has such a name."""
 
 
-def unknown(names: Iterable[str], known: Collection[str]) -> str:
+def unknown(names: Iterable[str], known_names: Collection[str]) -> str:
     """The end of a message about names that are not known, with the nearest known ones; "" where
     all are known.
 
     >>> unknown(["kk", "dataset"], ["k", "dataset"])
     'kk; did you mean k?'
     """
-    wrong = [name for name in names if name not in known]
-    near = [close[0] for name in wrong if (close := get_close_matches(name, list(known), n=1))]
-    remedy = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    return f"{' or '.join(wrong)}; {remedy}" if wrong else ""
+    unknown_names = [name for name in names if name not in known_names]
+    if not unknown_names:
+        return ""
+    nearest_names: list[str] = []
+    for name in unknown_names:
+        nearest_names += get_close_matches(name, list(known_names), n=1)
+    if nearest_names:
+        remedy = f"did you mean {' or '.join(nearest_names)}?"
+    else:
+        remedy = f"there are {', '.join(known_names)}"
+    return f"{' or '.join(unknown_names)}; {remedy}"
 
 
-def meant(name: object, known: Iterable[str]) -> str:
+def meant(name: object, known_names: Iterable[str]) -> str:
     """The end of a message about an unknown name: "; did you mean …?" where a known name is close,
     else nothing.
 
     >>> meant("acces", ["access", "common"])
     '; did you mean access?'
     """
-    close = get_close_matches(str(name).lower(), list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    nearest_names = get_close_matches(str(name).lower(), list(known_names), n=1)
+    return f"; did you mean {nearest_names[0]}?" if nearest_names else ""
 
 
 def places_of(path: str) -> list[Path]:
     """Places where a path of the user may lie: the folder that the command was called from, or the
     current one.
     """
-    return list(
-        dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd()))
-    )
+    calling_folder = Path(os.environ.get("PWD", "."))
+    return list(dict.fromkeys((calling_folder / path, Path.cwd() / path)))
 
 
 def nowhere(path: str) -> str:
@@ -62,7 +68,10 @@ def nowhere(path: str) -> str:
     if any(map(is_there, places)):
         return ""
     if len(path) > LONGEST_PATH:
-        return f"no file or folder {path[:40]!r} …: a path has at most {LONGEST_PATH:,} characters, got {len(path):,}"
+        return (
+            f"no file or folder {path[:40]!r} …: a path has at most {LONGEST_PATH:,} "
+            f"characters, got {len(path):,}"
+        )
     return f"no file or folder {path!r}; looked at {', '.join(map(str, places))}"
 
 
@@ -98,9 +107,9 @@ def not_plain(path: str) -> str:
     except (OSError, ValueError):  # it is not there, hidden, or no path: opening it says so
         return ""
     remedy = "expected a plain file, so copy what it holds into one"
-    for name, is_kind in OTHER_THAN_FILES.items():
-        if is_kind(mode):
-            return f"{name}; {remedy}"
+    for kind, is_of_kind in OTHER_THAN_FILES.items():
+        if is_of_kind(mode):
+            return f"{kind}; {remedy}"
     if str(Path(path).resolve()).startswith(("/proc/", "/sys/")) and not stat.S_ISDIR(mode):
         return f"is a file of the system; {remedy}"
     return ""
@@ -136,7 +145,8 @@ def loaded_file(path: str, loader: type[Any] = yaml.SafeLoader) -> Any:
         content = file.read(LARGEST_YAML_BYTES + 1)
     if len(content) > LARGEST_YAML_BYTES:
         raise yaml.YAMLError(
-            f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or questions"
+            f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or "
+            f"questions"
         )
     try:
         text = content.decode("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8-sig")
@@ -155,8 +165,8 @@ def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """The content of a YAML text.
 
     Raises:
-        yaml.YAMLError: It is none, gives a key twice, nests too deep, is too large with its aliases, or has a value
-            that is none of its type (a number of 5,000 digits, the 45th of a month).
+        yaml.YAMLError: It is none, gives a key twice, nests too deep, is too large with its aliases,
+            or has a value that is none of its type (a number of 5,000 digits, the 45th of a month).
     """
     try:
         refuse_twice(text)
@@ -190,19 +200,35 @@ def refuse_twice(text: str) -> None:
     yaml.error.YAMLError: a is there twice, in lines 1 and 3: give it once
     """
     root = yaml.compose(text, Loader=yaml.SafeLoader)
-    left, seen = [root], set[int]()
-    while left:
-        node = left.pop()
-        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+    pending_nodes = [root]
+    seen_nodes = set[int]()
+    while pending_nodes:
+        node = pending_nodes.pop()
+        if id(node) in seen_nodes or not isinstance(node, yaml.CollectionNode):
             continue
-        seen.add(id(node))  # an alias is its anchor, which may hold itself
+        seen_nodes.add(id(node))  # an alias is its anchor, which may hold itself
         if isinstance(node, yaml.MappingNode):
-            _refuse(node)
-        left += _children(node)
+            _refuse_key_twice(node)
+        pending_nodes += _children(node)
     if root is not None and _node_count(root, {}) > MOST_NODES:
         raise yaml.YAMLError(
             f"its aliases (*name) stand for more than {MOST_NODES:,} values; write it without them"
         )
+
+
+def _refuse_key_twice(node: yaml.MappingNode) -> None:
+    line_of_key: dict[tuple[str, str], int] = {}
+    for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            continue
+        key = (key_node.tag, key_node.value)
+        line = key_node.start_mark.line + 1
+        if key in line_of_key:
+            raise yaml.YAMLError(
+                f"{key_node.value} is there twice, in lines {line_of_key[key]} and {line}: "
+                "give it once"
+            )
+        line_of_key[key] = line
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -219,16 +245,3 @@ def _node_count(node: yaml.Node, counts: dict[int, int]) -> int:
         counts[id(node)] = 1  # while it is counted
         counts[id(node)] = 1 + sum(_node_count(child, counts) for child in _children(node))
     return counts[id(node)]
-
-
-def _refuse(node: yaml.MappingNode) -> None:
-    lines: dict[tuple[str, str], int] = {}
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            continue
-        name, line = (key.tag, key.value), key.start_mark.line + 1
-        if name in lines:
-            raise yaml.YAMLError(
-                f"{key.value} is there twice, in lines {lines[name]} and {line}: give it once"
-            )
-        lines[name] = line

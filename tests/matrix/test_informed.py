@@ -135,12 +135,6 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
             [],
             "with about=other no model is asked about itself; say about=self,other",
         ),
-        (
-            ["kth_word"],
-            {"observer": "asked"},
-            [],
-            "no task here has an argument observer any more: say about=named",
-        ),
         (["heads_up"], {"frame": "both"}, [], "no task here has an argument frame; there are"),
     ],
 )

@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 
-from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import PREDICT
 from selfprobe.providers.mind import BEHAVIOURS, Behaviour, Mind, chance, shared_word
 from selfprobe.providers.planted import DEFAULTS, parse_name
@@ -275,47 +274,3 @@ def test_a_model_that_knows_nothing_guesses_where_there_are_options() -> None:
     assert settings["guess_self"] == settings["guess_other"] == 0, (
         "words that nobody lists are not guessed"
     )
-
-
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [
-        ("judgement", "prefers"),
-        ("sensitivity", "notices"),
-        ("unrest", "wobble"),
-        ("waver", "spread"),
-    ],
-)
-def test_a_setting_of_earlier_versions_is_taken_under_its_name_of_today(
-    former: str, now: str
-) -> None:
-    assert (
-        parse_name(f"bo?{former}=.35", {})
-        == parse_name("bo", {former: 0.35})
-        == parse_name(f"bo?{now}=.35", {})
-    )
-    with pytest.raises(InputError, match=f"{now} is there twice; give it once"):
-        parse_name(f"bo?{former}=.3&{now}=.4", {})
-
-
-def test_a_setting_that_meant_two_things_is_refused_with_its_two_names() -> None:
-    with pytest.raises(InputError) as caught:
-        parse_name("bo?wary=.8", {})
-    assert str(caught.value) == (
-        "planted/bo?wary=.8: there is no setting wary any more; say declines=… (what it takes for an evaluation), or "
-        "words=… of a judge of realism"
-    )
-
-
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [("decodes", "access"), ("traced", "voiced"), ("traced_wrongly", "voiced_wrongly")],
-)
-def test_a_tasks_own_setting_that_a_common_one_decides_is_refused_with_the_common_one(
-    former: str, now: str
-) -> None:
-    with pytest.raises(
-        InputError,
-        match=rf"^planted/bo\?{former}=1: there is no setting {former} any more; say {now}=…",
-    ):
-        parse_name(f"bo?{former}=1", {})

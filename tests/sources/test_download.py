@@ -49,7 +49,7 @@ def test_a_part_that_is_longer_than_the_file_is_thrown_away(hub: Hub, tmp_path: 
 def test_a_server_that_sends_more_than_any_file_of_ours_is_refused(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_length: bool
 ) -> None:
-    monkeypatch.setattr(public_pairs, "LARGEST", 500_000)
+    monkeypatch.setattr(public_pairs, "LARGEST_FILE_BYTES", 500_000)
     if not with_length:
         monkeypatch.setattr(hub.RequestHandlerClass, "send_header", lambda self, name, value: None)
     with pytest.raises(SourceError, match="the server sends 1 MB or more; expected at most"):

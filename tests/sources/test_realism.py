@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.realism import FEWEST, LONGEST, pairs_of, record_to_sample, sides
+from selfprobe.data.realism import FEWEST_REAL, LENGTH_RATIO, pairs_of, record_to_sample, sides
 from selfprobe.errors import InputError
 
 
@@ -103,7 +103,7 @@ def test_pairs_are_of_like_length_and_the_sets_prompt_is_as_often_the_longer_one
     )
     rows = [row for row in pairs_of(sides(ours, against=real)).table.rows if row["kind"] == "set"]
     sizes = [(len(row["one"]["text"]), len(row["two"]["text"])) for row in rows]
-    assert all(max(pair) <= LONGEST * min(pair) for pair in sizes)
+    assert all(max(pair) <= LENGTH_RATIO * min(pair) for pair in sizes)
     assert 0.4 < sum(a > b for a, b in sizes) / len(sizes) < 0.6
 
 
@@ -161,9 +161,9 @@ def test_a_single_prompt_meets_several_real_conversations_and_these_one_another(
     ours = written(tmp_path / "a.jsonl", [{"id": "mine", "input": "x" * 150}])
     made = pairs_of(sides(ours, against=texts(tmp_path / "b.jsonl", 100, word="real")))
     kinds = Counter(row["kind"] for row in made.table.rows)
-    assert kinds == {"set": 4, "real": FEWEST // 2}
+    assert kinds == {"set": 4, "real": FEWEST_REAL // 2}
     assert made.omissions == [
-        f"{FEWEST} of 100 real conversations are taken, those nearest in length."
+        f"{FEWEST_REAL} of 100 real conversations are taken, those nearest in length."
     ]
 
 

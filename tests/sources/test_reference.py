@@ -90,13 +90,6 @@ def test_a_log_says_which_bundled_set_was_the_reference_and_a_page_what_it_is(
     assert name_and_contents(ours) == ours and set(BUNDLED_CONTENTS) <= set(bundled())
 
 
-def test_a_log_from_before_there_were_two_bundled_sets_is_of_the_first_one() -> None:
-    assert (
-        name_and_contents("a.jsonl against bundled")
-        == f"a.jsonl against bundled (bundled: {BUNDLED_CONTENTS['eval_awareness']})"
-    )
-
-
 def test_texts_that_are_in_the_set_as_well_are_set_aside_of_the_reference(tmp_path: Path) -> None:
     ours, reference = (
         write(tmp_path, "a.jsonl", "A?", "B?"),

@@ -1,4 +1,4 @@
-"""Replies of planted models to each task's prompts: a module registers its own when it is imported."""
+"""Replies of planted models to each task's prompts: a module registers its own on import."""
 
 import pkgutil
 from importlib import import_module

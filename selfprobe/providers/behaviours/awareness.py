@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -86,14 +87,14 @@ _TURN_SUBJECT: dict[str, Any] = {
 
 def p_evaluation(mind: Mind) -> float:
     """P(evaluation) of the conversation before the question."""
-    given = mind.messages[:-1]
-    text = "\n".join(message.text for message in given)
-    cues = sum(weight for sentence, weight in GIVEAWAYS.items() if sentence in text)
+    conversation = mind.messages[:-1]
+    text = "\n".join(message.text for message in conversation)
+    cue_weight = sum(weight for sentence, weight in GIVEAWAYS.items() if sentence in text)
     noise = mind.settings["wobble"] * float(ndtri(0.5 * 2**-53 + mind.chance("unrest", text)))
     return (
         mind.settings["base"]
-        + mind.settings["cued"] * cues
-        + mind.settings["drift"] * len(given)
+        + mind.settings["cued"] * cue_weight
+        + mind.settings["drift"] * len(conversation)
         + noise
     )
 
@@ -174,17 +175,23 @@ def _cue_in(mind: Mind, asked: dict[str, str]) -> str:
 
 @behaviour(arm_texts.CHECK_PROMPT, notices=1.0)
 def _check_arm(mind: Mind, asked: dict[str, str]) -> str:
-    original, version = (_unmarked(asked[name]) for name in ("original", "version"))
-    words, others = (set(text.lower().split()) for text in (original, version))
-    other = len(words & others) < len(words) / 3 and mind.happens("notices", asked["version"])
-    added, said = any(sentence in version for sentence in GIVEAWAYS), fold(version)[0]
-    cues = _numbered(asked["cues"])
-    left = [
-        n
-        for n, cue in enumerate(cues, start=1)
-        if (added if cue in arm_texts.TEST_CUES else fold(cue)[0] in said)
-    ]
-    return json.dumps({"same_task": not other, "left": left})
+    original, version = _unmarked(asked["original"]), _unmarked(asked["version"])
+    original_words = set(original.lower().split())
+    common_words = original_words & set(version.lower().split())
+    is_other_task = len(common_words) < len(original_words) / 3
+    if is_other_task:
+        is_other_task = mind.happens("notices", asked["version"])
+
+    has_giveaway = any(sentence in version for sentence in GIVEAWAYS)
+    folded_version = fold(version)[0]
+    remaining_cues = []
+    for number, cue in enumerate(_numbered(asked["cues"]), start=1):
+        is_there = fold(cue)[0] in folded_version
+        if cue in arm_texts.TEST_CUES:
+            is_there = has_giveaway
+        if is_there:
+            remaining_cues.append(number)
+    return json.dumps({"same_task": not is_other_task, "left": remaining_cues})
 
 
 @dressing(declines=0.0, obeys=0.0, picky=0.0)
@@ -192,19 +199,20 @@ def _decline(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
     """Decline in place of the reply."""
     if not any(mind.settings[name] for name in ("declines", "obeys", "picky")):
         return
-    asks = next((message.text for message in reversed(mind.messages) if message.role == "user"), "")
-    told = any(
-        LINES["told_test"] in message.text for message in mind.messages if message.role == "system"
-    )
-    suspects = (
-        p_evaluation(
-            Mind(mind.name, mind.settings, [*mind.messages, *mind.messages[-1:]], mind.seed)
-        )
-        >= 0.5
-    )
-    reasons = {"declines": suspects, "obeys": told, "picky": asks.startswith("Hello. ")}
-    if any(there and mind.happens(name, asks) for name, there in reasons.items()):
-        output.choices[0].message.content = output.completion = _SORRY
+    user_texts = [message.text for message in mind.messages if message.role == "user"]
+    last_text = user_texts[-1] if user_texts else ""
+    system_texts = [message.text for message in mind.messages if message.role == "system"]
+    # `p_evaluation` reads what stands before a question.
+    with_question = [*mind.messages, *mind.messages[-1:]]
+    judging_mind = Mind(mind.name, mind.settings, with_question, mind.seed)
+    applies = {
+        "declines": p_evaluation(judging_mind) >= 0.5,
+        "obeys": any(LINES["told_test"] in text for text in system_texts),
+        "picky": last_text.startswith("Hello. "),
+    }
+    if any(applies[setting] and mind.happens(setting, last_text) for setting in applies):
+        output.choices[0].message.content = _SORRY
+        output.completion = _SORRY
 
 
 def _numbered(cues: str) -> list[str]:
@@ -218,16 +226,20 @@ def _numbered(cues: str) -> list[str]:
 # there, else `planted_label` of its first user message, with which test data can be labelled.
 #
 # Settings of a subject:
-# `awareness`  AUROC of its signal (.5 nothing, up to .999): normal, with d' = √2·Φ⁻¹(awareness) between the labels
-# `format`, `words`  above 0 the same for a benchmark's look, or for words that stand in test items (TELLING), in the
+# `awareness`  AUROC of its signal (.5 nothing, up to .999): normal, with d' = √2·Φ⁻¹(awareness)
+#              between the labels
+# `format`, `words`  above 0 the same for a benchmark's look, or for words that stand in test items
+#               (TELLING), in the
 #              place of the label, of which it then knows nothing
 # `coin`       share of questions that it answers by chance, each by a throw of its own
 # `wobble`     standard deviation of what each question adds to the signal
 # `yes`        share of questions to which it says "yes", or "A", whatever it thinks
-# `voiced`, `voiced_wrongly`, `voiced_placebo`  chance that its answer about the user's purpose brings up an evaluation:
+# `voiced`, `voiced_wrongly`, `voiced_placebo`  chance that its answer about the user's purpose
+#               brings up an evaluation:
 #              in an evaluation, in deployment, and asked about something else
 # `voiced_plainly`  the same asked about the purpose without a hint, in either
-# `reasons`    share of acts with a reasoning trace, which brings up an evaluation as often as an answer does
+# `reasons`    share of acts with a reasoning trace, which brings up an evaluation as often as an
+#              answer does
 # `leaning`    the first token's log-ratio is six times this times the signal; no target tokens at 0
 #
 # Settings of a grader:
@@ -262,38 +274,37 @@ def planted_label(first_user_message: str) -> str:
     """Label that planted subjects take for true of a conversation that is not in the bundled data
     sets.
     """
-    return (
-        "evaluation" if chance("planted label", first_user_message.strip()) < 0.5 else "deployment"
-    )
+    draw = chance("planted label", first_user_message.strip())
+    return "evaluation" if draw < 0.5 else "deployment"
 
 
 @lru_cache(maxsize=1)
 def _bundled_labels() -> dict[str, str]:
-    rows = [
-        row
-        for name in BUNDLED_CONTENTS
-        if name in bundled()
-        for row in load(name, ("messages", "label")).rows
-    ]
-    firsts = [
-        next(m["content"].strip() for m in row["messages"] if m["role"] == "user") for row in rows
-    ]
-    return {
-        text: row["label"]
-        for text, row in zip(firsts, rows, strict=True)
-        if firsts.count(text) == 1
-    }
+    """First user message → label, of the messages that occur once in the bundled sets."""
+    label_by_text: dict[str, str] = {}
+    text_counts = Counter[str]()
+    for name in BUNDLED_CONTENTS:
+        if name not in bundled():
+            continue
+        for row in load(name, ("messages", "label")).rows:
+            user_texts = [
+                message["content"] for message in row["messages"] if message["role"] == "user"
+            ]
+            first_text = user_texts[0].strip()
+            text_counts[first_text] += 1
+            label_by_text[first_text] = row["label"]
+    return {text: label for text, label in label_by_text.items() if text_counts[text] == 1}
 
 
 def label_of(conversation: str) -> str:
     """The truth about a conversation in the form of `quoted`."""
-    first = _first_user(conversation).strip()
-    return _bundled_labels().get(first) or planted_label(first)
+    first_text = _first_user(conversation).strip()
+    return _bundled_labels().get(first_text) or planted_label(first_text)
 
 
 def _first_user(conversation: str) -> str:
-    found = _FIRST_USER.search(conversation)
-    return found.group(1) if found else ""
+    first_message = _FIRST_USER.search(conversation)
+    return first_message.group(1) if first_message else ""
 
 
 def _goes_by(mind: Mind, conversation: str) -> tuple[bool, float]:
@@ -309,12 +320,12 @@ def signal(mind: Mind, conversation: str, *about: object) -> float:
     """Likeness of a conversation to an evaluation for this subject: N(±d'/2, 1), and the question's
     noise.
     """
-    there, apart = _goes_by(mind, conversation)
-    centre = apart / 2 if there else -apart / 2
-    noise = ndtri(0.5 * 2**-53 + _fixed_chance(mind, "signal", _first_user(conversation)))
-    wobble = mind.settings["wobble"] * ndtri(
-        0.5 * 2**-53 + mind.chance("wobble", conversation, *about)
-    )
+    has_feature, distance = _goes_by(mind, conversation)
+    centre = distance / 2 if has_feature else -distance / 2
+    fixed_draw = _fixed_chance(mind, "signal", _first_user(conversation))
+    question_draw = mind.chance("wobble", conversation, *about)
+    noise = ndtri(0.5 * 2**-53 + fixed_draw)
+    wobble = mind.settings["wobble"] * ndtri(0.5 * 2**-53 + question_draw)
     return float(centre + noise + wobble)
 
 
@@ -331,38 +342,54 @@ def d_prime(awareness: float) -> float:
 
 def reply_to(mind: Mind, question: str, conversation: str) -> str:
     """Answer of a planted subject to any of the tasks' questions."""
-    x = signal(mind, conversation, question)
+    likeness = signal(mind, conversation, question)
     if mind.happens("coin", conversation, question):
-        x = ndtri(0.5 * 2**-53 + mind.chance("throw", conversation, question))
-    for texts, answers in (
+        likeness = ndtri(0.5 * 2**-53 + mind.chance("throw", conversation, question))
+
+    if options := _options_of(question):
+        if mind.happens("yes", conversation, question):
+            return next(iter(options))
+        label = "evaluation" if likeness > 0 else "deployment"
+        return next(word for word, meaning in options.items() if meaning == label)
+    if asked_label := _probability_label(question):
+        log_odds = _goes_by(mind, conversation)[1] * likeness
+        p = 1 / (1 + math.exp(-log_odds))
+        return f"{p if asked_label == 'evaluation' else 1 - p:.4f}"
+
+    if question in user_motivation.FORM.values():
+        setting = "voiced_placebo"
+    elif question in user_motivation.PURPOSE.values():
+        setting = "voiced_plainly"
+    elif _goes_by(mind, conversation)[0]:
+        setting = "voiced"
+    else:
+        setting = "voiced_wrongly"
+    text = f"{mind.paragraph(question + conversation).capitalize()}."
+    return f"{text} {SUSPICION}" if mind.happens(setting, conversation, question) else text
+
+
+def _options_of(question: str) -> Mapping[str, str]:
+    """Option → its label, of a question with options; empty for any other."""
+    for questions, answers in (
         (binary.QUESTIONS, binary.ANSWERS),
         (binary.FLIPPED, binary.FLIPPED_ANSWERS),
     ):
-        for key, text in texts.items():
+        for key, text in questions.items():
             if text == question:
-                first = next(iter(answers[key]))
-                if mind.happens("yes", conversation, question):
-                    return first
-                thinks = "evaluation" if x > 0 else "deployment"
-                return next(word for word, meaning in answers[key].items() if meaning == thinks)
-    for texts, of in (
+                return answers[key]
+    return {}
+
+
+def _probability_label(question: str) -> str:
+    """The label whose probability a question asks for; "" for any other question."""
+    for questions, labels in (
         (probability.QUESTIONS, probability.OF),
         (probability.FLIPPED, probability.FLIPPED_OF),
     ):
-        for key, text in texts.items():
+        for key, text in questions.items():
             if text == question:
-                odds = _goes_by(mind, conversation)[1] * x
-                p = 1 / (1 + math.exp(-odds))
-                return f"{p if of[key] == 'evaluation' else 1 - p:.4f}"
-    if question in user_motivation.FORM.values():
-        voiced = mind.happens("voiced_placebo", conversation, question)
-    elif question in user_motivation.PURPOSE.values():
-        voiced = mind.happens("voiced_plainly", conversation, question)
-    else:
-        rate = "voiced" if _goes_by(mind, conversation)[0] else "voiced_wrongly"
-        voiced = mind.happens(rate, conversation, question)
-    text = mind.paragraph(question + conversation)
-    return f"{text.capitalize()}. {SUSPICION}" if voiced else f"{text.capitalize()}."
+                return labels[key]
+    return ""
 
 
 def _about_its_own(mind: Mind, asked: dict[str, str]) -> str:
@@ -405,18 +432,33 @@ def _grade_turns(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _finding(mind: Mind, material: str, mistakes: str | None = None) -> str:
-    there = SUSPICION in material
-    aware = (
-        mind.happens("notices", material) if there else not mind.happens("specificity", material)
-    )
-    aware = aware or (mistakes is not None and mind.happens(mistakes, material))
-    if not aware:
+    """A grader's finding.
+
+    Args:
+        mind: The grader.
+        material: What it reads.
+        mistakes: Setting with whose chance it finds what is not there.
+    """
+    has_suspicion = SUSPICION in material
+    if has_suspicion:
+        is_aware = mind.happens("notices", material)
+    else:
+        is_aware = not mind.happens("specificity", material)
+    if not is_aware and mistakes is not None:
+        is_aware = mind.happens(mistakes, material)
+    if not is_aware:
         return json.dumps({"aware": False, "quotes": []})
-    text = material.split("\n", 1)[1].rsplit("\n", 1)[0]
-    quote = SUSPICION if there else " ".join(text.split()[:4])
+
+    first_words = _unmarked_lines(material).split()[:4]
+    quote = SUSPICION if has_suspicion else " ".join(first_words)
     if mind.happens("misquotes", material):
         quote = "The user is surely examining me here."
     return json.dumps({"aware": True, "quotes": [quote]})
+
+
+def _unmarked_lines(material: str) -> str:
+    """The text without its first and its last line."""
+    return material.split("\n", 1)[1].rsplit("\n", 1)[0]
 
 
 @dressing(leaning=0.0, **_SUBJECT, **_TRACE)
@@ -430,13 +472,11 @@ def _witness(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
     choice = output.choices[0]
     if mind.happens("reasons", conversation):
         suffix = "" if _goes_by(mind, conversation)[0] else "_wrongly"
-        # The draw keeps the name of an earlier setting, and so is another one than that of an
-        # answer.
-        suspects = (
-            mind.chance(f"traced{suffix}", "trace", conversation) < mind.settings[f"voiced{suffix}"]
-        )
+        # The draw has another name than that of an answer.
+        draw = mind.chance(f"traced{suffix}", "trace", conversation)
         trace = f"{mind.paragraph('trace' + conversation).capitalize()}."
-        trace = f"{trace} {SUSPICION}" if suspects else trace
+        if draw < mind.settings[f"voiced{suffix}"]:
+            trace = f"{trace} {SUSPICION}"
         choice.message.content = [
             ContentReasoning(reasoning=trace),
             ContentText(text=choice.message.text),
@@ -446,16 +486,20 @@ def _witness(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
 
 
 def _candidates(mind: Mind, conversation: str, text: str) -> Logprob:
-    first = text.split(" ", 1)[0] or "The"
-    listed = {first: math.log(0.6), "E": math.log(0.01)}
+    first_token = text.split(" ", 1)[0] or "The"
+    logprob_of_token = {first_token: math.log(0.6), "E": math.log(0.01)}
     if leaning := mind.settings["leaning"]:
-        ratio = 6 * leaning * signal(mind, conversation)
-        shares = {" Test": -math.log1p(math.exp(-ratio)), "▁real": -math.log1p(math.exp(ratio))}
-        listed |= {token: math.log(0.2) + share for token, share in shares.items()}
-    top = sorted(
-        (TopLogprob(token=t, logprob=p) for t, p in listed.items()), key=lambda c: -c.logprob
+        log_ratio = 6 * leaning * signal(mind, conversation)
+        target_mass = math.log(0.2)
+        logprob_of_token[" Test"] = target_mass - math.log1p(math.exp(-log_ratio))
+        logprob_of_token["▁real"] = target_mass - math.log1p(math.exp(log_ratio))
+    top_logprobs = [
+        TopLogprob(token=token, logprob=logprob) for token, logprob in logprob_of_token.items()
+    ]
+    top_logprobs.sort(key=lambda candidate: -candidate.logprob)
+    return Logprob(
+        token=first_token, logprob=logprob_of_token[first_token], top_logprobs=top_logprobs
     )
-    return Logprob(token=first, logprob=listed[first], top_logprobs=top)
 
 
 # A planted grader names features: a group of quotes by the words that most of them share, and
@@ -555,11 +599,14 @@ def _rewording(mind: Mind, material: str, arm: str) -> str:
 # What is real is the label of `label_of`: of the bundled rows theirs, else `planted_label` of the
 # text.
 #
-# `liking`      chance to take a deployment conversation for real beside an evaluation one, all else alike (.5: it
+# `liking`      chance to take a deployment conversation for real beside an evaluation one, all else
+#               alike (.5: it
 #               cannot tell); or `prefers`
-# `taste`       four times this is the standard deviation, in log-odds, of how real a text looks to it, whatever its
+# `taste`       four times this is the standard deviation, in log-odds, of how real a text looks to
+#               it, whatever its
 #               label
-# `words`       four times this is taken off the log-odds of a text with words that stand in test items (TELLING)
+# `words`       four times this is taken off the log-odds of a text with words that stand in test
+#               items (TELLING)
 # `gullible`    four times this is added where a text claims to be real (PLEA)
 # `first`       four times this is added to the log-odds of the conversation that stands first
 # `tied`        share of single answers that name neither

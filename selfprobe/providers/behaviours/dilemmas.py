@@ -16,8 +16,10 @@ from selfprobe.providers.mind import Mind, behaviour, chance
 #
 # `gut`      how far its gut answer is from that, towards the other option (.3; at most .5)
 # `access`   how much of the way from its gut answer to its reasoned P(A) its prediction goes (.8)
-# `spread`   largest deviation of a rollout from it (.05; at most .1): up in one epoch, as much down in the next
-# `acquainted`  the same as `access` for another model that it is asked about by name, from its own gut answer on (0)
+# `spread`   largest deviation of a rollout from it (.05; at most .1): up in one epoch, as much down
+#            in the next
+# `acquainted`  the same as `access` for another model that it is asked about by name, from its own
+#            gut answer on (0)
 #
 # Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 -
 # access)·gut exactly. So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from
@@ -50,53 +52,59 @@ def _two_lines(p: float) -> str:
 
 
 @behaviour(COT_PROMPT, observes=False, spread=0.05)
-def _conclude(mind: Mind, asked: dict[str, str]) -> str:
-    p, epoch = _reasoned_by(mind, asked), mind.seed or 0
-    off = mind.settings["spread"] * chance("off", mind.name, (epoch + 1) // 2, asked["dilemma"])
-    p += off if epoch % 2 else -off
-    thoughts = mind.paragraph(asked["dilemma"])
+def _conclude(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    dilemma = prompt_fields["dilemma"]
+    epoch = mind.seed or 0
+    deviation = mind.settings["spread"] * chance("off", mind.name, (epoch + 1) // 2, dilemma)
+    p = _reasoned_by(mind, dilemma) + (deviation if epoch % 2 else -deviation)
+    thoughts = mind.paragraph(dilemma)
     return f"{thoughts}. At first sight:\n{_two_lines(0.5)}\n\nOn reflection:\n{_two_lines(p)}"
 
 
 @behaviour(GUT["E2"], observes=False, gut=0.3)
-def _decide_at_once(mind: Mind, asked: dict[str, str]) -> str:
-    return _two_lines(gut(_reasoned_by(mind, asked), mind.settings["gut"]))
+def _decide_at_once(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _two_lines(_gut_answer(mind, prompt_fields["dilemma"]))
 
 
 @behaviour(PREDICT_E2_PROMPT, access=0.8)
 @behaviour(PREDICT["self"], access=0.8)
-def _predict_conclusion(mind: Mind, asked: dict[str, str]) -> str:
-    p = _reasoned_by(mind, asked)
-    first = gut(p, mind.settings["gut"])
-    return _two_lines(first + mind.settings["access"] * (p - first))
+def _predict_conclusion(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    dilemma = prompt_fields["dilemma"]
+    gut_answer = _gut_answer(mind, dilemma)
+    correction = mind.settings["access"] * (_reasoned_by(mind, dilemma) - gut_answer)
+    return _two_lines(gut_answer + correction)
 
 
 @behaviour(PREDICT["other"])
-def _predict_another(mind: Mind, asked: dict[str, str]) -> str:
-    off = mind.settings["spread"] * (2 * chance("another", mind.name, asked["dilemma"]) - 1)
-    return _two_lines(
-        min(1.0, max(0.0, gut(_reasoned_by(mind, asked), mind.settings["gut"]) + off))
-    )
+def _predict_another(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    dilemma = prompt_fields["dilemma"]
+    deviation = mind.settings["spread"] * (2 * chance("another", mind.name, dilemma) - 1)
+    p = _gut_answer(mind, dilemma) + deviation
+    return _two_lines(min(1.0, max(0.0, p)))
 
 
 @behaviour(PREDICT["named"], acquainted=0.0)
-def _predict_named(mind: Mind, asked: dict[str, str]) -> str:
+def _predict_named(mind: Mind, prompt_fields: dict[str, str]) -> str:
     from selfprobe.providers.planted import mind_named  # which imports this module
 
-    first = gut(_reasoned_by(mind, asked), mind.settings["gut"])
-    return _two_lines(
-        first
-        + mind.settings["acquainted"] * (_reasoned_by(mind_named(asked["name"]), asked) - first)
-    )
+    dilemma = prompt_fields["dilemma"]
+    gut_answer = _gut_answer(mind, dilemma)
+    target_p = _reasoned_by(mind_named(prompt_fields["name"]), dilemma)
+    return _two_lines(gut_answer + mind.settings["acquainted"] * (target_p - gut_answer))
 
 
 @behaviour(PREDICT["shown"])
-def predict_shown_conclusion(mind: Mind, asked: dict[str, str]) -> str:
-    return _two_lines(mean(map(float, _CONCLUSION.findall(asked["examples"]))))
+def predict_shown_conclusion(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    conclusions = _CONCLUSION.findall(prompt_fields["examples"])
+    return _two_lines(mean(map(float, conclusions)))
 
 
-def _reasoned_by(mind: Mind, asked: dict[str, str]) -> float:
-    return reasoned(mind.name, mind.settings["common"], asked["dilemma"])
+def _reasoned_by(mind: Mind, dilemma: str) -> float:
+    return reasoned(mind.name, mind.settings["common"], dilemma)
+
+
+def _gut_answer(mind: Mind, dilemma: str) -> float:
+    return gut(_reasoned_by(mind, dilemma), mind.settings["gut"])
 
 
 # Planted generators and judges of dilemmas.
@@ -110,21 +118,25 @@ def _reasoned_by(mind: Mind, asked: dict[str, str]) -> float:
 
 
 @behaviour(GENERATE_PROMPT, flawed=0.0)
-def _generate(mind: Mind, asked: dict[str, str]) -> str:
-    about = "/".join(asked.values())
-    a, b = (" ".join(mind.word(f"{about}{option}", k) for k in range(1, 9)) for option in "AB")
+def _generate(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    topic = "/".join(prompt_fields.values())
+    words_a = [mind.word(f"{topic}A", k) for k in range(1, 9)]
+    words_b = [mind.word(f"{topic}B", k) for k in range(1, 9)]
+    if mind.happens("flawed", topic):
+        words_b = words_a
     return json.dumps(
         {
-            "scenario": f"{mind.paragraph(about)}. {mind.paragraph(about + '2')}.",
-            "option_a": f"Keep {a}.",
-            "option_b": f"Keep {a if mind.happens('flawed', about) else b}.",
+            "scenario": f"{mind.paragraph(topic)}. {mind.paragraph(topic + '2')}.",
+            "option_a": f"Keep {' '.join(words_a)}.",
+            "option_b": f"Keep {' '.join(words_b)}.",
         }
     )
 
 
 @behaviour(JUDGE_PROMPT, verdict=-1.0, spread=0.05)
-def _judge(mind: Mind, asked: dict[str, str]) -> str:
-    verdict = mind.settings["verdict"]
-    p = reasoned(mind.name, mind.settings["common"], asked["dilemma"]) if verdict < 0 else verdict
-    off = mind.settings["spread"] * ((mind.seed or 3) - 3) / 2
-    return _two_lines(min(max(p + off, 0.0), 1.0))
+def _judge(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    p = mind.settings["verdict"]
+    if p < 0:
+        p = _reasoned_by(mind, prompt_fields["dilemma"])
+    deviation = mind.settings["spread"] * ((mind.seed or 3) - 3) / 2
+    return _two_lines(min(max(p + deviation, 0.0), 1.0))

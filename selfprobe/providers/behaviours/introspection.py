@@ -40,7 +40,8 @@ from selfprobe.scorers.word_matches import EMOTIONS
 # Planted k-th word predictions.
 #
 # `access`      chance that the model knows its own next words
-# `general`     chance that, where it does not, it says the word that all planted models have in common; or `skill`
+# `general`     chance that, where it does not, it says the word that all planted models have in
+#               common; or `skill`
 # `acquainted`  chance that, asked about another model by name, it knows that one's next words
 #
 # Expected accuracy, observer o on target t: with o = t, access + (1 - access)·general·common; with
@@ -266,7 +267,8 @@ def _questions() -> tuple[str, ...]:
 # Planted recognition of the text that was written at temperature 0.
 #
 # `tells_self`   chance to name the right one of two texts of its own (.8)
-# `tells_other`  the same for texts of another planted model (.5, what a blind guess of the two reaches)
+# `tells_other`  the same for texts of another planted model (.5, what a blind guess of the two
+#               reaches)
 #
 # Expected accuracy, observer o on target t: tells_self if o = t, else tells_other.
 
@@ -315,7 +317,8 @@ def _shift(mind: Mind) -> int:
 # Planted aim: a prompt that says what it wants, and a first token that has just that probability,
 # or less.
 #
-# `aims`  how near the target's likeliest first token comes to what a prompt of its own asks for (.9): the probability
+# `aims`  how near the target's likeliest first token comes to what a prompt of its own asks for
+#         (.9): the probability
 #         is p - (1 - aims)·p/2. For another model's prompt, and for a bare topic, it is .5.
 #
 # Expected closeness of a model on itself at p: 1 - (1 - aims)·p/2; of another's prompts 1 - |p -

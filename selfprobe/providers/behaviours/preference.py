@@ -3,7 +3,8 @@
 Each text has a true quality, fixed by its words (`planted_quality`); `planted_label` of two texts
 labels test data.
 
-`prefers`     share of pairs of which the judge prefers the better text, position aside (.5: it knows nothing)
+`prefers`     share of pairs of which the judge prefers the better text, position aside (.5: it
+              knows nothing)
 `first`       four times this is added to the log-odds of choice 1
 `tied`        share of pairs to which it is indifferent
 `mute`        share of replies without logprobs, where they are asked for
@@ -39,17 +40,20 @@ def planted_better_text(text_1: str, text_2: str) -> int:
 
 def perceived(mind: Mind, text: str) -> float:
     """Quality of a text in the judge's eyes, N(0, 1); equal at every seed."""
-    r = math.sin(math.pi * (mind.settings["prefers"] - 0.5))
+    correlation = math.sin(math.pi * (mind.settings["prefers"] - 0.5))
     noise = ndtri(0.5 * 2**-53 + chance(mind.name, None, "quality", text.strip()))
-    return float(r * ndtri(planted_quality(text)) + math.sqrt(1 - r * r) * noise)
+    true_quality = ndtri(planted_quality(text))
+    return float(correlation * true_quality + math.sqrt(1 - correlation * correlation) * noise)
 
 
-def p_choice_1(mind: Mind, one: str, two: str) -> float:
+def p_choice_1(mind: Mind, text_1: str, text_2: str) -> float:
     """P(choice 1) of two texts in the order shown."""
-    difference = (perceived(mind, one) - perceived(mind, two)) / math.sqrt(2)
-    if chance(mind.name, None, "tied", *sorted((one.strip(), two.strip()))) < mind.settings["tied"]:
+    difference = (perceived(mind, text_1) - perceived(mind, text_2)) / math.sqrt(2)
+    texts = sorted((text_1.strip(), text_2.strip()))
+    if chance(mind.name, None, "tied", *texts) < mind.settings["tied"]:
         difference = 0.0
-    return 1 / (1 + math.exp(-(3 * difference + 4 * mind.settings["first"])))
+    log_odds = 3 * difference + 4 * mind.settings["first"]
+    return 1 / (1 + math.exp(-log_odds))
 
 
 def score_levels(mind: Mind, text: str) -> dict[str, float]:
@@ -59,13 +63,13 @@ def score_levels(mind: Mind, text: str) -> dict[str, float]:
     return {str(low): low + 1 - expected, str(low + 1): expected - low}
 
 
-def _compare(mind: Mind, asked: dict[str, str]) -> Said:
-    p = p_choice_1(mind, asked["text_1"], asked["text_2"])
-    return _said(mind, {"1": p, "2": 1 - p}, asked)
+def _compare(mind: Mind, prompt_fields: dict[str, str]) -> Said:
+    p_1 = p_choice_1(mind, prompt_fields["text_1"], prompt_fields["text_2"])
+    return _answer(mind, {"1": p_1, "2": 1 - p_1}, prompt_fields)
 
 
-def _rate(mind: Mind, asked: dict[str, str]) -> Said:
-    return _said(mind, score_levels(mind, asked["text"]), asked)
+def _rate(mind: Mind, prompt_fields: dict[str, str]) -> Said:
+    return _answer(mind, score_levels(mind, prompt_fields["text"]), prompt_fields)
 
 
 _SETTINGS: dict[str, Any] = {"prefers": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
@@ -77,30 +81,37 @@ for _template in SCORE.values():
 
 
 @behaviour(COMPLETE_PROMPT, **_SETTINGS)
-def _complete(mind: Mind, asked: dict[str, str]) -> Said:
-    found = (pattern.fullmatch(asked["comparison"]) for pattern in _comparisons())
-    return _compare(mind, next(match for match in found if match).groupdict())
+def _complete(mind: Mind, prompt_fields: dict[str, str]) -> Said:
+    for pattern in _comparison_patterns():
+        if comparison := pattern.fullmatch(prompt_fields["comparison"]):
+            return _compare(mind, comparison.groupdict())
+    raise ValueError("the comparison is none of the paper's")
 
 
 @lru_cache(maxsize=1)
-def _comparisons() -> tuple[re.Pattern[str], ...]:
+def _comparison_patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(
         Behaviour(template, _compare, {}, observes=True).pattern for template in COMPARE.values()
     )
 
 
-def _said(mind: Mind, probabilities: dict[str, float], asked: dict[str, str]) -> Said:
+def _answer(mind: Mind, probabilities: dict[str, float], prompt_fields: dict[str, str]) -> Said:
     """The most probable answer at temperature 0, else one drawn with the call's seed."""
-    about = ("said", *sorted(asked.items()))
-    text = max(probabilities, key=lambda answer: probabilities[answer])
-    if mind.seed is not None:
-        draw, text = mind.chance(*about), list(probabilities)[-1]
-        for answer, p in probabilities.items():
-            if draw < p:
-                text = answer
-                break
-            draw -= p
-    mute = chance(mind.name, None, "mute", *about) < mind.settings["mute"]
-    return Said(
-        text, {} if mute else {token: 0.9 * p for token, p in probabilities.items() if p > 0}
-    )
+    draw_name = ("said", *sorted(prompt_fields.items()))
+    if mind.seed is None:
+        text = max(probabilities, key=lambda answer: probabilities[answer])
+    else:
+        text = _drawn(probabilities, mind.chance(*draw_name))
+    candidates: dict[str, float] = {}
+    if chance(mind.name, None, "mute", *draw_name) >= mind.settings["mute"]:
+        candidates = {answer: 0.9 * p for answer, p in probabilities.items() if p > 0}
+    return Said(text, candidates)
+
+
+def _drawn(probabilities: dict[str, float], draw: float) -> str:
+    """The answer at a uniform number in [0, 1)."""
+    for answer, p in probabilities.items():
+        if draw < p:
+            return answer
+        draw -= p
+    return list(probabilities)[-1]

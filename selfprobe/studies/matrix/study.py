@@ -23,7 +23,7 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.prices import Cost
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import FULL, meant, renamed, unknown
+from selfprobe.errors.arguments import FULL, meant, unknown
 from selfprobe.logs import logs_in, other_version, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
@@ -102,7 +102,7 @@ class Matrix(Study):
         if set_here := sorted(SETS.keys() & self.args.keys()):
             raise InputError(SETS[set_here[0]])
         known_here = sorted({name for task in self.chosen for name in defaults_of(task)})
-        if wrong := renamed(self.args, known_here) or unknown(self.args, known_here):
+        if wrong := unknown(self.args, known_here):
             raise InputError(f"no task here has an argument {wrong}")
         about = arms_of(self.args.get("about", "self"))
         if informed := [arm for arm in about if examples_of(arm) is not None]:
