@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from selfprobe.study import commands, options, refuse_missing
-from selfprobe.study.options import epilog, exemplified
+from selfprobe.study.options import epilog, with_examples
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 
@@ -137,7 +137,7 @@ class Selfprobe(click.Group):
             else getattr(import_module(module), attribute)
         )
         assert isinstance(command, click.Command), COMMANDS[cmd_name]
-        return exemplified(command, ctx, cmd_name)
+        return with_examples(command, ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
