@@ -16,7 +16,7 @@ from selfprobe.solvers.ask import (
     settings_for,
     show,
 )
-from selfprobe.solvers.negotiate import merged
+from selfprobe.solvers.negotiate import merged_settings
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 from selfprobe.solvers.reply_notes import note_replies
@@ -67,7 +67,7 @@ def act(
                 tools=tools(state),
             )
         state.store_as(Record).acts.update(replies)
-        note_replies(state, "target", replies, merged(wishes, needs))
+        note_replies(state, "target", replies, merged_settings(wishes, needs))
         show(state, wanted, replies)
         return state
 
@@ -108,7 +108,7 @@ def answer(
                 wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state)
             )
         state.store_as(Record).answers.update(replies)
-        note_replies(state, "observer", replies, merged(wishes, needs))
+        note_replies(state, "observer", replies, merged_settings(wishes, needs))
         show(state, wanted, replies)
         return state
 

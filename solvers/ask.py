@@ -36,7 +36,7 @@ from selfprobe.errors.inspect_private import (
     sample_active,
     suspend_store_events,
 )
-from selfprobe.solvers.negotiate import Asking, Refused, agree, merged
+from selfprobe.solvers.negotiate import RefusalsNoted, Refused, merged_settings, negotiated_reply
 from selfprobe.solvers.record import SPLIT_BY_SERVER, Reply
 from selfprobe.solvers.seeded_transformers import is_hugging_face, set_sampling
 
@@ -149,14 +149,14 @@ async def ask(
         InputError: The role is of several models.
     """
     if (stand_in := _stand_in.get()) is not None:
-        sent = merged(config, needs)
+        sent = merged_settings(config, needs)
         return {
             n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut)
             for n, p in prompts.items()
         }
     model = role if isinstance(role, Model) else sole(role)
-    _warn_of_overridden(model, merged(config, needs))
-    wishes = merged(_patience(model), _limit(model), config)
+    _warn_of_overridden(model, merged_settings(config, needs))
+    wishes = merged_settings(_patience(model), _limit(model), config)
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
@@ -166,8 +166,8 @@ async def ask(
 
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
         async with span(name):  # name of the call in the transcript
-            with Asking(model, needs):
-                return await agree(
+            with RefusalsNoted(model, needs):
+                return await negotiated_reply(
                     model,
                     send,
                     wishes=wishes,
@@ -385,7 +385,7 @@ def _patience(model: Model) -> GenerateConfig:
         max_connections=chosen.max_connections or slots,
         batch=batch,  # the command line's does not reach role models otherwise
     )
-    return merged(known, by_user)
+    return merged_settings(known, by_user)
 
 
 def _limit(model: Model) -> GenerateConfig:
