@@ -109,7 +109,7 @@ class RunSettings:
     """Model arguments of the measured models; graders have none."""
     max_connections: int | None = None
     attempt_timeout: int | None = None
-    """Seconds; None is the default, ask.PATIENCE."""
+    """Seconds; None is the default, ask.DEFAULT_RETRIES."""
     max_retries: int | None = None
     batch: bool | None = None
     """Send calls in batches."""
