@@ -503,7 +503,7 @@ def test_what_cannot_be_written_is_a_log_or_what_inspect_keeps_below_a_read_only
 ) -> None:
     logs = str(tmp_path / "logs")
     error = OSError(30, "Read-only file system", place and place.format(logs=logs))
-    assert re.search(said, waves._unwritable(error, logs))
+    assert re.search(said, waves._unwritable_text(error, logs))
 
 
 def test_a_full_disk_is_a_line_that_names_both_places(
