@@ -81,9 +81,9 @@ def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(
     progress = Progress("Turn by turn", 1)
     progress.samples[0] = 4
     assert progress.line(False, 1.0) == ""
-    progress.line_at -= 11
+    progress.line_time -= 11
     assert progress.line(False, 11.0) == "  14 calls answered, 3,100 tokens (0:00)"
-    progress.line_at -= 11
+    progress.line_time -= 11
     assert progress.line(False, 22.0) == "", "the next silence may be twice as long"
 
 
