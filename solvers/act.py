@@ -54,12 +54,13 @@ def act(
         require_model("target")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted, wishes = prompts(state), settings_for(state, config)
+        sample_prompts = prompts(state)
+        wishes = settings_for(state, config)
         if replay is not None:
-            replies = replay(state, wanted)
+            replies = replay(state, sample_prompts)
         else:
             replies = await ask(
-                wanted,
+                sample_prompts,
                 role="target",
                 config=wishes,
                 needs=needs,
@@ -68,7 +69,7 @@ def act(
             )
         state.store_as(Record).acts.update(replies)
         note_replies(state, "target", replies, merged_settings(wishes, needs))
-        show(state, wanted, replies)
+        show(state, sample_prompts, replies)
         return state
 
     return solve
@@ -100,16 +101,22 @@ def answer(
         require_model()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted, wishes = prompts(state), settings_for(state, config)
+        sample_prompts = prompts(state)
+        wishes = settings_for(state, config)
         if replay is not None:
-            replies = replay(state, wanted)
+            replies = replay(state, sample_prompts)
         else:
             replies = await ask(
-                wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state)
+                sample_prompts,
+                role=None,
+                config=wishes,
+                needs=needs,
+                may_be_cut=False,
+                tools=tools(state),
             )
         state.store_as(Record).answers.update(replies)
         note_replies(state, "observer", replies, merged_settings(wishes, needs))
-        show(state, wanted, replies)
+        show(state, sample_prompts, replies)
         return state
 
     return solve

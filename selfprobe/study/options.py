@@ -285,7 +285,7 @@ class Whole(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number."""
-        digits = re.sub(r"\.0+$", "", str(value))
+        digits: Any = re.sub(r"\.0+$", "", str(value))
         try:
             return int(super().convert(digits, param, ctx))
         except click.BadParameter:

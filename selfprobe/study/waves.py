@@ -33,6 +33,7 @@ from inspect_ai.model import (
     get_model_info,
     set_model_info,
 )
+from inspect_ai.scorer import Score
 from inspect_ai.solver import TaskState
 
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
@@ -583,13 +584,13 @@ def all_ended_well(runs: Sequence[Run]) -> bool:
         model = run.header.eval.model
         if not run.finished or model in scored_models:
             continue
-        scores = []
+        scores: list[Score] = []
         for sample in run.read_summaries():
             scores += (sample.scores or {}).values()
         # Of a set without labels no score has a value, and yet its items count.
         counted_items = counted(run.results)
         if counted_items is None:
-            counted_items = sum(1 for score in scores if values_of(score))
+            counted_items = len([score for score in scores if values_of(score)])
         if counted_items:
             scored_models.add(model)
         # For a run whose scores have a reason a key.
