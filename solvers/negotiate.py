@@ -117,8 +117,8 @@ class ModelTerms:
     def note_refused_setting(
         self, setting: str, replacement: dict[str, Any], sent: GenerateConfig
     ) -> None:
-        """From now on send the replacement of a refused setting, or keep within the end of a limit
-        that was named.
+        """Have the replacement of a refused setting sent from now on, or the limit kept within the
+        end that was named.
         """
         named_limit = replacement.get("max_tokens")
         if named_limit is None:

@@ -666,7 +666,7 @@ def _option_kind(field_type: Any, metadata: Sequence[Any]) -> str:
     reads_weights = "weights" in metadata
     if get_origin(field_type) is tuple:
         if reads_weights:
-            return "several weights"
+            return "several_weights"
         if "repeated" in metadata:
             return "texts"
         return "names" if get_args(field_type)[:1] == (str,) else "entries"
@@ -910,7 +910,7 @@ def _option_decorator(
         value_type = options.Names(singular)
     elif kind == "entries":
         value_type = options.Names(singular, mappings=True)
-    elif kind == "several weights":
+    elif kind == "several_weights":
         value_type = options.Names("model", check=options.open_model)
     elif kind == "weights":
         value_type = options.OneModel(options.open_model)

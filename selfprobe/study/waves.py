@@ -566,9 +566,10 @@ def _unwritable_text(error: OSError | sqlite3.Error, log_dir: str) -> str:
         return f"cannot write logs into {log_dir}: {one_line(error)}"
     if path.startswith(absolute_log_dir) or absolute_log_dir.startswith(path):
         return f"cannot write logs into {log_dir}: {one_line(error)}"
-    remedy = "set XDG_DATA_HOME to a folder that can be written"
-    reason = f"cannot write into {path} ({error.strerror})"
-    return f"{reason}: Inspect keeps there what is under way; {remedy}"
+    remedy = (
+        "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
+    )
+    return f"cannot write into {path} ({error.strerror}): {remedy}"
 
 
 def all_ended_well(runs: Sequence[Run]) -> bool:
