@@ -120,7 +120,7 @@ WHO = {
     "shown": {"who": "The same AI assistant is", **IT, "which": "this last ethical dilemma"},
 }
 EXAMPLE = "{dilemma}\n\nIts conclusion: P(A) = {p:.2f}, P(B) = {q:.2f}"
-PREDICT = Whom.worded(PREDICT_PROMPT, shown=SHOWN, words=WHO)
+PREDICT = Whom.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN, words=WHO)
 
 MEASURE = Measure(
     acts=("cot",),
@@ -174,14 +174,14 @@ def ethical_dilemma(
         return {"direct": GUT[gut].format(dilemma=state.input_text)}
 
     def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
-        return {"predicted": whom.asked(predict, dilemma=state.input_text)}
+        return {"predicted": whom.render_prompt(predict, dilemma=state.input_text)}
 
     return asked.task(
         VERSION,
         dilemma_prediction(),
         asked.together(
             asked.act(cot_prompts, rollout, effort=asked.effort),
-            asked.act(gut_prompts, _two_lines, needs=asked.short, gut=gut),
+            asked.act(gut_prompts, _two_lines, needs=asked.answer_needs, gut=gut),
             asked.predict(answer_prompts, _two_lines, example, effort=False, wording=wording),
         ),
         sample=record_to_sample,

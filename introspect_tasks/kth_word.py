@@ -50,7 +50,7 @@ An AI assistant answered other questions (at temperature 0) like this; the answe
 EXAMPLE = "Question: {question}\nAnswer: {answer}"
 LONGEST_EXAMPLE = 40  # number of words of a shown answer; at most ten can be asked for
 
-PREDICT = Whom.worded(PREDICT_PROMPT, shown=SHOWN)
+PREDICT = Whom.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN)
 
 ACT = GenerateConfig(temperature=0, reasoning_effort="none")
 ANSWER = GenerateConfig(
@@ -98,7 +98,8 @@ def act_prompts(state: TaskState) -> Prompts:
 
 def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
     return {
-        f"k{k}": whom.asked(PREDICT, question=state.input_text, k=k) for k in state.metadata["k"]
+        f"k{k}": whom.render_prompt(PREDICT, question=state.input_text, k=k)
+        for k in state.metadata["k"]
     }
 
 

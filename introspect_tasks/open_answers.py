@@ -77,7 +77,7 @@ def open_answers(
     act = asked.act(
         act_prompts,
         lambda state: GenerateConfig(seed=state.epoch, max_tokens=reply_tokens),
-        needs=asked.acting.merge(GenerateConfig(temperature=temperature)),
+        needs=asked.act_needs.merge(GenerateConfig(temperature=temperature)),
     )
     about = {"of": of, "temperature": temperature}
     return asked.task(

@@ -82,7 +82,7 @@ def probability_targeting(
     aims = levels_in(levels)
     topics: list[Row] = [{"id": topic.replace(" ", "-"), "topic": topic} for topic in TOPICS]
     asked = Prediction("probability_targeting", table_of("topics", topics), ("topic",), **shared)
-    needs = asked.acting.merge(GenerateConfig(logprobs=True, top_logprobs=5))
+    needs = asked.act_needs.merge(GenerateConfig(logprobs=True, top_logprobs=5))
     return asked.task(
         VERSION,
         probability_hit(),

@@ -68,7 +68,7 @@ def self_recognition(act_tokens: int | None = None, **shared: Unpack[WithData]) 
         "self_recognition", "open_questions", ("question",), act_tokens=act_tokens, **shared
     )
     cold, warm = (
-        asked.acting.merge(GenerateConfig(temperature=one.temperature)) for one in (COLD, WARM)
+        asked.act_needs.merge(GenerateConfig(temperature=one.temperature)) for one in (COLD, WARM)
     )
     return asked.task(
         VERSION,

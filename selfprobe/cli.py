@@ -23,17 +23,19 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from selfprobe.study import commands, options, refuse_missing
-from selfprobe.study.options import epilog, exemplified
+from selfprobe.study.options import epilog, with_examples
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
+FAILED_STATUS = 1
+WRONG_INPUT_STATUS = 2
+INTERRUPTED_STATUS = 130
 
 
 class Command(NamedTuple):
     """One command: a line of the table `COMMANDS`."""
 
-    place: str
+    address: str
     """Module and attribute, or `study:` and a study's name; imported when the command is called,
     since Inspect alone takes seconds.
     """
@@ -88,34 +90,6 @@ GROUPS = {
 }
 """Names of the commands, grouped as help lists them."""
 
-ALIASES = {
-    ("self",): ["matrix"],
-    ("awareness", "compare"): ["report"],
-    ("awareness", "prevalence"): ["awareness", "validate"],
-}
-"""Further names of commands → the words that they stand for."""
-
-GONE = {
-    ("awareness", "sample-labels"): "awareness validate LOGS --samples N",
-    ("dilemmas",): "python examples/dilemmas.py LOGS --out FILE, from the repository",
-    (
-        "diversity",
-    ): "report LOGS --embedder NAME, or python examples/open_answers.py, which asks first",
-    ("effort",): "report LOGS",
-    ("mechanism", "attention"): "mechanism read --parts attention",
-    ("mechanism", "lens"): "mechanism read --parts lens",
-    ("mechanism", "patch"): "mechanism read --parts patch",
-    ("probe", "ablate"): "probe run --parts ablate, with the model, data and --out of the run",
-    ("probe", "compare"): "report FOLDERS",
-    ("probe", "finetune"): "probe run --parts finetune",
-    ("table",): "report LOGS --rows FILE",
-    (
-        "probe",
-        "transfer",
-    ): "probe run, which makes these tables, and --against FOLDER for another --system",
-}
-"""Commands of earlier versions → what to type now, after `selfprobe`."""
-
 
 class Selfprobe(click.Group):
     """The commands of `COMMANDS`, and the one place that turns errors into a line and an exit
@@ -130,32 +104,26 @@ class Selfprobe(click.Group):
         """The command of this name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
-        command = (
-            commands(attribute)[attribute]
-            if module == "study"
-            else getattr(import_module(module), attribute)
-        )
+        module, _, attribute = COMMANDS[cmd_name].address.partition(":")
+        if module == "study":
+            command = commands(attribute)[attribute]
+        else:
+            command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command), COMMANDS[cmd_name]
-        return exemplified(command, ctx, cmd_name)
+        return with_examples(command, ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was called; an unknown one is refused with the one that was meant."""
-        for words, name in ALIASES.items():
-            if tuple(args[: len(words)]) == words:
-                args = [*name, *args[len(words) :]]
-        for words, now in GONE.items():
-            if tuple(args[: len(words)]) == words:
-                program = "" if now.startswith("python") else f"{ctx.command_path} "
-                ctx.fail(f"{' '.join(words)} is gone; type {program}{now}")
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS, n=1)
-            there = (
-                f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
-            )
-            ctx.fail(f"No such command {args[0]!r}; {there}")
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close_names = get_close_matches(name, COMMANDS, n=1)
+            if close_names:
+                remedy = f"did you mean {close_names[0]}?"
+            else:
+                remedy = f"there are {', '.join(sorted(COMMANDS))}"
+            ctx.fail(f"No such command {name!r}; {remedy}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -164,28 +132,27 @@ class Selfprobe(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name].help) for name in names])
 
-    stopped = INTERRUPTED
+    interrupt_status = INTERRUPTED_STATUS
     """The status after an interrupt."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command and end the process with its status."""
         _refuse_closed_output()
-        _take_any_character()
-        with self._terminable(), _called_from_here():
+        _escape_unencodable_characters()
+        with self._signals_handled(), _working_folder_exported():
             try:
                 self._run(*args, **extra)
             except OSError as error:
-                if (
-                    self.stopped != INTERRUPTED
-                ):  # the terminal is gone, and click's line of an interrupt with it
-                    sys.exit(self.stopped)
-                if not _of_output(error):
+                # After a hangup the terminal is gone, and click's line of an interrupt with it.
+                if self.interrupt_status != INTERRUPTED_STATUS:
+                    sys.exit(self.interrupt_status)
+                if not _is_of_output(error):
                     raise
-                os.dup2(
-                    os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-                )  # what is left is not tried again
+                # What waits to be written is not tried again.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 remedy = "free space there, or send it to another place"
-                _end(f"Error: cannot write to standard output ({error.strerror}): {remedy}", FAILED)
+                reason = f"cannot write to standard output ({error.strerror})"
+                _end(f"Error: {reason}: {remedy}", FAILED_STATUS)
 
     def _run(self, *args: Any, **extra: Any) -> NoReturn:
         try:
@@ -193,47 +160,50 @@ class Selfprobe(click.Group):
         except click.Abort as abort:  # click's own words for Ctrl-C, Ctrl-D and a "no"
             cause = abort.__cause__ or abort.__context__
             if isinstance(cause, KeyboardInterrupt):
-                _end(str(cause) or "Interrupted.", self.stopped)
-            _end("Aborted.", FAILED)
+                _end(str(cause) or "Interrupted.", self.interrupt_status)
+            _end("Aborted.", FAILED_STATUS)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
-            sys.exit(WRONG)
+            sys.exit(WRONG_INPUT_STATUS)
         except click.UsageError as error:
-            shown = f" ({error.ctx.command_path} -h shows what it takes)" if error.ctx else ""
-            _end(f"Error: {error.format_message()}{shown}", WRONG)
+            tip = f" ({error.ctx.command_path} -h shows what it takes)" if error.ctx else ""
+            _end(f"Error: {error.format_message()}{tip}", WRONG_INPUT_STATUS)
         except click.ClickException as error:
             _end(f"Error: {error.format_message()}", error.exit_code)
-        except _mendable() as error:
+        except _user_errors() as error:
             from selfprobe.errors import LONGEST_OWN_MESSAGE, RunError, one_line
             from selfprobe.errors.output import with_typed_paths
 
             message = with_typed_paths(one_line(error, longest=LONGEST_OWN_MESSAGE))
-            _end(f"Error: {message}", FAILED if isinstance(error, RunError) else WRONG)
+            _end(
+                f"Error: {message}",
+                FAILED_STATUS if isinstance(error, RunError) else WRONG_INPUT_STATUS,
+            )
         sys.exit(status if isinstance(status, int) else 0)
 
     @contextmanager
-    def _terminable(self) -> Iterator[None]:
+    def _signals_handled(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        self.stopped = INTERRUPTED
-        before = {signal.SIGTERM: signal.getsignal(signal.SIGTERM)}
+        self.interrupt_status = INTERRUPTED_STATUS
+        earlier_handlers = {signal.SIGTERM: signal.getsignal(signal.SIGTERM)}
         hangup = getattr(signal, "SIGHUP", None)  # Windows has none
         if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:  # nohup asks for that
-            before[hangup] = signal.getsignal(hangup)
-        for number in before:
+            earlier_handlers[hangup] = signal.getsignal(hangup)
+        for number in earlier_handlers:
             signal.signal(number, self._terminate)
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in earlier_handlers.items():
                 signal.signal(number, handler)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         """End as Ctrl-C does: in a run by the event loop's own handler, which lets Inspect close
         its logs.
         """
-        self.stopped = 128 + number
+        self.interrupt_status = 128 + number
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):  # ignored in the background of a shell
             raise KeyboardInterrupt
@@ -241,25 +211,29 @@ class Selfprobe(click.Group):
 
 
 @contextmanager
-def _called_from_here() -> Iterator[None]:
+def _working_folder_exported() -> Iterator[None]:
     """`$PWD` as a shell sets it: a program that starts this one in another folder hands its own on."""
     try:
-        here = str(Path.cwd())
+        folder = str(Path.cwd())
     except OSError:
-        _end("Error: the current folder is not there any more: change into one that is", WRONG)
-    before = os.environ.get("PWD")
-    if not (before and Path(before).is_dir() and Path(before).samefile(here)):
-        os.environ["PWD"] = here
+        reason = "the current folder is not there any more: change into one that is"
+        _end(f"Error: {reason}", WRONG_INPUT_STATUS)
+    exported_folder = os.environ.get("PWD")
+    is_right = False
+    if exported_folder and Path(exported_folder).is_dir():
+        is_right = Path(exported_folder).samefile(folder)
+    if not is_right:
+        os.environ["PWD"] = folder
     try:
         yield
     finally:
-        if before is None:
+        if exported_folder is None:
             os.environ.pop("PWD", None)
         else:
-            os.environ["PWD"] = before
+            os.environ["PWD"] = exported_folder
 
 
-def _mendable() -> tuple[type[Exception], ...]:
+def _user_errors() -> tuple[type[Exception], ...]:
     """The errors that are a line for the user. Imported when one is raised: Inspect takes seconds."""
     from selfprobe.errors import RunError
     from selfprobe.errors.inspect_private import PrerequisiteError
@@ -275,7 +249,7 @@ def _refuse_closed_output() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
 
 
-def _take_any_character() -> None:
+def _escape_unencodable_characters() -> None:
     """Have characters that an output's encoding lacks written as escapes: on Windows a pipe has
     cp1252, without `−`.
     """
@@ -284,14 +258,14 @@ def _take_any_character() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _of_output(error: OSError) -> bool:
+def _is_of_output(error: OSError) -> bool:
     """Whether click could not write what it was to print, and no other file is at fault."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return frame.f_code is click.echo.__code__
 
 
-def _end(said: str, status: int) -> NoReturn:
-    echo(" ".join(said.split()), err=True)
+def _end(message: str, status: int) -> NoReturn:
+    echo(" ".join(message.split()), err=True)
     sys.exit(status)
 
 
@@ -360,15 +334,15 @@ def report(
 
     refuse_unwritable(out)  # a wrong address shows before the work
     with busy.status_line():
-        made = report_page(logs, embedder=embedder)
-        address = write(made, out)
+        page = report_page(logs, embedder=embedder)
+        address = write(page, out)
     if as_json:
-        options.echo_json({name: table.to_dict("records") for name, table in made.frames.items()})
+        options.echo_json({name: table.to_dict("records") for name, table in page.frames.items()})
     else:
-        options.echo_lines([*made.lines, f"Report: {address}"])
-    for line in made.holes:
+        options.echo_lines([*page.lines, f"Report: {address}"])
+    for line in page.holes:
         echo(f"  hole: {line}", err=True)
-    if made.holes:
+    if page.holes:
         raise RunError("some cells are holes; the report names them")
 
 
@@ -403,12 +377,17 @@ def _listed(name: str) -> ListedTask:
     from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
     from selfprobe.study.described import rehearsed
 
-    _, _, asks = summary_of(name).partition(": ")
-    counted = rehearsed(name, {}).all.count if name in measures() else declared_calls(name)
+    question = summary_of(name).partition(": ")[2]
+    if name in CALLS:
+        call_count: int | None = 1 + CALLS[name]
+    elif name in measures():
+        call_count = rehearsed(name, {}).all.count
+    else:
+        call_count = declared_calls(name)
     return ListedTask(
         name=f"selfprobe/{FULL.get(name, name)}",
-        asks=asks[:1].upper() + asks[1:],
-        calls=1 + CALLS[name] if name in CALLS else counted,
+        asks=question[:1].upper() + question[1:],
+        calls=call_count,
         needs=needs_of(name),
         paper=paper_of(name),
     )

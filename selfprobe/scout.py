@@ -33,21 +33,17 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
     """
 
     async def scan(transcript: Transcript) -> Result:
-        said = [
+        replies = [
             message for message in transcript.messages if isinstance(message, ChatMessageAssistant)
         ]
-        turns = [_turn(number, message) for number, message in enumerate(said, start=1)]
-        parts, judge = pieces(turns, piece), sole("grader")
-        grades = [
-            reply_from(
-                await judge.generate(
-                    SCAN_PROMPT.format(material=delimited(as_material(part))), config=GRADE
-                ),
-                judge,
-                may_be_cut=False,
-            )
-            for part in parts
-        ]
+        turns = [_turn(number, message) for number, message in enumerate(replies, start=1)]
+        parts = pieces(turns, piece)
+        judge = sole("grader")
+        grades = []
+        for part in parts:
+            prompt = SCAN_PROMPT.format(material=delimited(as_material(part)))
+            output = await judge.generate(prompt, config=GRADE)
+            grades.append(reply_from(output, judge, may_be_cut=False))
         found = noticed(parts, grades, len(turns))
         lines = [f'turn {turn}, {part}: "{quote}"' for turn, part, quote in found.quotes]
         unknown = found.fault is not None and found.first is None
@@ -65,7 +61,7 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
                 "quotes_discarded": found.discarded,
             },
             references=[
-                Reference(type="message", id=said[turn - 1].id or "", cite=quote)
+                Reference(type="message", id=replies[turn - 1].id or "", cite=quote)
                 for turn, _, quote in found.quotes
             ],
         )

@@ -16,7 +16,7 @@ from selfprobe.solvers.ask import (
     settings_for,
     show,
 )
-from selfprobe.solvers.negotiate import merged
+from selfprobe.solvers.negotiate import merged_settings
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 from selfprobe.solvers.reply_notes import note_replies
@@ -54,12 +54,13 @@ def act(
         require_model("target")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted, wishes = prompts(state), settings_for(state, config)
+        sample_prompts = prompts(state)
+        wishes = settings_for(state, config)
         if replay is not None:
-            replies = replay(state, wanted)
+            replies = replay(state, sample_prompts)
         else:
             replies = await ask(
-                wanted,
+                sample_prompts,
                 role="target",
                 config=wishes,
                 needs=needs,
@@ -67,8 +68,8 @@ def act(
                 tools=tools(state),
             )
         state.store_as(Record).acts.update(replies)
-        note_replies(state, "target", replies, merged(wishes, needs))
-        show(state, wanted, replies)
+        note_replies(state, "target", replies, merged_settings(wishes, needs))
+        show(state, sample_prompts, replies)
         return state
 
     return solve
@@ -100,16 +101,22 @@ def answer(
         require_model()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted, wishes = prompts(state), settings_for(state, config)
+        sample_prompts = prompts(state)
+        wishes = settings_for(state, config)
         if replay is not None:
-            replies = replay(state, wanted)
+            replies = replay(state, sample_prompts)
         else:
             replies = await ask(
-                wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state)
+                sample_prompts,
+                role=None,
+                config=wishes,
+                needs=needs,
+                may_be_cut=False,
+                tools=tools(state),
             )
         state.store_as(Record).answers.update(replies)
-        note_replies(state, "observer", replies, merged(wishes, needs))
-        show(state, wanted, replies)
+        note_replies(state, "observer", replies, merged_settings(wishes, needs))
+        show(state, sample_prompts, replies)
         return state
 
     return solve

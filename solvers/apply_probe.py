@@ -40,6 +40,11 @@ class ProbeReading(StoreModel):
     """Reason why the pair could not be read."""
 
 
+if TYPE_CHECKING:
+    Harvest = asyncio.Task[dict[str, Judgement]]
+    """Judgements under way, by pair id."""
+
+
 @dataclass
 class Application:
     """A probe and its model. Samples that wait at the same time are read in one harvest."""
@@ -47,26 +52,32 @@ class Application:
     file: "ProbeFile"
     judge: "LocalModel"
     waiting: dict[str, "Pair"] = field(default_factory=dict)
-    runs: dict[str, "asyncio.Task[dict[str, Judgement]]"] = field(default_factory=dict)
+    harvest_by_pair: "dict[str, Harvest]" = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __call__(self, pair: "Pair") -> "Judgement":
         self.waiting[pair.id] = pair
         async with self.lock:
             if pair.id in self.waiting:
-                batch, self.waiting = list(self.waiting.values()), {}
-                run = asyncio.create_task(asyncio.to_thread(self.judgements, batch))
-                self.runs |= dict.fromkeys((p.id for p in batch), run)
-                await asyncio.wait([run])
-        return (await self.runs[pair.id])[pair.id]
+                batch = list(self.waiting.values())
+                self.waiting = {}
+                harvest = asyncio.create_task(asyncio.to_thread(self.judgements, batch))
+                self.harvest_by_pair |= dict.fromkeys(
+                    (waiting_pair.id for waiting_pair in batch), harvest
+                )
+                await asyncio.wait([harvest])
+        judgement_by_pair = await self.harvest_by_pair[pair.id]
+        return judgement_by_pair[pair.id]
 
     def judgements(self, pairs: "list[Pair]") -> "dict[str, Judgement]":
         """Judgements of the probe, by pair id."""
         from selfprobe.probes.probe_file import judge_pairs
 
         with tempfile.TemporaryDirectory(prefix="selfprobe-states-") as scratch:
-            found = judge_pairs(self.file, self.judge, pairs, cache=Path(scratch), progress=_quiet)
-        return {judgement.pair.id: judgement for judgement in found}
+            judgements = judge_pairs(
+                self.file, self.judge, pairs, cache=Path(scratch), progress=_quiet
+            )
+        return {judgement.pair.id: judgement for judgement in judgements}
 
 
 def _quiet(_line: str) -> None:
@@ -88,14 +99,16 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
             another model or chat template.
     """
     with as_input_errors():
-        opened = open_probe(probe, loading)
+        application = open_probe(probe, loading)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         from selfprobe.data.pairs import Pair
 
-        said = await opened(Pair(**state.metadata["pair"]))
+        judgement = await application(Pair(**state.metadata["pair"]))
         reading = state.store_as(ProbeReading)
-        reading.score, reading.own_answer, reading.reason = said.score, said.own_answer, said.reason
+        reading.score = judgement.score
+        reading.own_answer = judgement.own_answer
+        reading.reason = judgement.reason
         state.completed = True
         return state
 
@@ -110,11 +123,11 @@ def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
         raise InputError(
             f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})"
         ) from error
-    place = Path(locate(probe))
-    if not place.is_file():
-        raise InputError(f"no probe file at {place}; `selfprobe probe run` makes them")
+    path = Path(locate(probe))
+    if not path.is_file():
+        raise InputError(f"no probe file at {path}; `selfprobe probe run` makes them")
     with as_input_errors():
-        return place, load_probe(place), hashlib.sha256(place.read_bytes()).hexdigest()
+        return path, load_probe(path), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
@@ -125,23 +138,21 @@ def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
     from selfprobe.probes.probe_file import load_probe
     from selfprobe.probes.tokens import template_hash
 
-    place, file, _ = read_card(probe)
+    path, file, _ = read_card(probe)
     card = file.card
-    given = {
-        name: value
-        for name, value in loading.items()
-        if value is not None or name not in card.precision
-    }
-    settings = {**card.precision, **given}
-    name = _found(settings.pop("model", None) or card.model)
+    settings = dict(card.precision)
+    for argument, value in loading.items():
+        if value is not None or argument not in card.precision:
+            settings[argument] = value
+    name = _located(settings.pop("model", None) or card.model)
     # A commit on the hub is asked for by name: the branch may have moved since.
     commit = None if card.revision.startswith("local-") or Path(name).is_dir() else card.revision
     judge = load_model(name, revision=commit, chat=card.chat, **settings)
     template = template_hash(judge.tokenizer, judge.chat)
-    return Application(load_probe(place, revision=judge.revision, template=template), judge)
+    return Application(load_probe(path, revision=judge.revision, template=template), judge)
 
 
-def _found(name: str) -> str:
+def _located(name: str) -> str:
     """Path of a folder or file that the user named, made absolute; a name on the hub stays
     unchanged.
     """

@@ -105,9 +105,12 @@ def paraphrased(prompt: Callable[[str], str]) -> Solver:
         if "grader" not in model_roles():
             return state
         messages = state.metadata["arms"][ORIGINAL]["messages"]
-        texts = {f"m{n}": m["content"] for n, m in enumerate(messages) if m["role"] != "assistant"}
-        asked = {name: prompt(text) for name, text in texts.items()}
-        replies = await ask(asked, role="grader", config=_REWRITE, may_be_cut=False)
+        prompts = {
+            f"m{number}": prompt(message["content"])
+            for number, message in enumerate(messages)
+            if message["role"] != "assistant"
+        }
+        replies = await ask(prompts, role="grader", config=_REWRITE, may_be_cut=False)
         state.store_as(Record).grades.update(replies)
         note_replies(state, "grader", replies, _REWRITE)
         return state
@@ -123,15 +126,20 @@ def paraphrase_of(
         return None, ""
     if any(reply.problem for reply in grades.values()):
         return None, "the grader wrote no paraphrase"
-    made = [
-        {**m, "content": grades[f"m{n}"].text.strip()} if f"m{n}" in grades else m
-        for n, m in enumerate(messages)
-    ]
-    if all(
-        fold(a["content"])[0] == fold(b["content"])[0] for a, b in zip(made, messages, strict=True)
-    ):
+    paraphrased_messages = []
+    is_changed = False
+    for number, message in enumerate(messages):
+        reply = grades.get(f"m{number}")
+        if reply is None:
+            paraphrased_messages.append(message)
+            continue
+        text = reply.text.strip()
+        paraphrased_messages.append({**message, "content": text})
+        if fold(text)[0] != fold(message["content"])[0]:
+            is_changed = True
+    if not is_changed:
         return None, "the paraphrase is the text itself"
-    return made, ""
+    return paraphrased_messages, ""
 
 
 @solver
@@ -155,21 +163,26 @@ def ask_arms(
     needs = user_settings(answer_tokens, effort)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        record, arms = state.store_as(Record), dict(state.metadata["arms"])
+        record = state.store_as(Record)
+        arms = dict(state.metadata["arms"])
         original = arms[ORIGINAL]
-        made, _ = paraphrase_of(original["messages"], record.grades)
-        if made:
-            arms[PARAPHRASE] = {"messages": made, "tools": original["tools"]}
-        by_tools: dict[str, dict[str, list[ChatMessage]]] = {}
+        paraphrase, _ = paraphrase_of(original["messages"], record.grades)
+        if paraphrase:
+            arms[PARAPHRASE] = {"messages": paraphrase, "tools": original["tools"]}
+
+        prompts_by_tools: dict[str, dict[str, list[ChatMessage]]] = {}
         for arm, prompt in arms.items():
-            chat = [_KINDS[m["role"]](content=m["content"]) for m in prompt["messages"]]
-            prompts = by_tools.setdefault(json.dumps(prompt["tools"], sort_keys=True), {})
-            prompts |= {
-                f"{arm}.{name}": [*chat, ChatMessageUser(content=text)]
-                for name, text in questions.items()
-            }
-        for given, prompts in by_tools.items():
-            tools = [ToolInfo.model_validate(tool) for tool in json.loads(given)]
+            conversation = [
+                _KINDS[message["role"]](content=message["content"])
+                for message in prompt["messages"]
+            ]
+            tools_json = json.dumps(prompt["tools"], sort_keys=True)
+            prompts = prompts_by_tools.setdefault(tools_json, {})
+            for name, question in questions.items():
+                prompts[f"{arm}.{name}"] = [*conversation, ChatMessageUser(content=question)]
+
+        for tools_json, prompts in prompts_by_tools.items():
+            tools = [ToolInfo.model_validate(tool) for tool in json.loads(tools_json)]
             replies = await ask(
                 prompts, role=None, config=_COLD, needs=needs, may_be_cut=False, tools=tools
             )
@@ -195,7 +208,8 @@ def line_first(lines: Mapping[str, str]) -> Solver:
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        if line := lines.get(state.metadata[ABOUT]["arm"]):
+        line = lines.get(state.metadata[ABOUT]["arm"])
+        if line:
             state.messages = with_line(state.messages, line)
         return state
 
@@ -226,38 +240,49 @@ def asked_after(
         lines: Lines of `line_first`; `reached` says whether the first call held the arm's line.
         scorers: Scorers of the task itself.
     """
-    *before, last = scorers
+    *earlier_scorers, final_scorer = scorers
 
     async def score_and_ask(state: TaskState, target: Target) -> Score | None:
-        score = await last(state, target)
+        score = await final_scorer(state, target)
         if score is not None or state.scores:
-            about = state.metadata[ABOUT] | {
-                "declined": is_refusal(split_thought(state.output.completion).answer)
-            }
+            reply = split_thought(state.output.completion).answer
+            about = state.metadata[ABOUT] | {"declined": is_refusal(reply)}
             if state.epoch == 1:
                 about |= await _p_evaluation(questions, lines.get(about["arm"]))
             state.metadata[ABOUT] = about
         return score
 
-    update_wrapper(score_and_ask, last)  # the scorer's name and metrics in Inspect are attributes
-    return [*before, score_and_ask]
+    # The scorer's name and metrics in Inspect are attributes.
+    update_wrapper(score_and_ask, final_scorer)
+    return [*earlier_scorers, score_and_ask]
 
 
 async def _p_evaluation(questions: Mapping[str, str], line: str | None) -> dict[str, Any]:
-    call = next(
-        (e for e in transcript().events if isinstance(e, ModelEvent) and e.role is None), None
-    )
-    if call is None:
+    first_call = _first_call()
+    if first_call is None:
         return {"p": None, "reached": False}
-    sent = {side: [*call.input, ChatMessageUser(content=text)] for side, text in questions.items()}
-    replies = await ask(sent, role=None, config=_COLD, may_be_cut=False, tools=call.tools)
-    found = {
-        side: None if reply.problem else stated_probability(reply.text)
-        for side, reply in replies.items()
+
+    prompts = {
+        label: [*first_call.input, ChatMessageUser(content=question)]
+        for label, question in questions.items()
     }
-    turned = [p if side == "evaluation" else 1 - p for side, p in found.items() if p is not None]
-    reached = line is None or any(line in message.text for message in call.input)
-    return {
-        "p": round(sum(turned) / len(turned), 4) if len(turned) == len(found) else None,
-        "reached": reached,
-    }
+    replies = await ask(prompts, role=None, config=_COLD, may_be_cut=False, tools=first_call.tools)
+    p_evaluations = []
+    for label, reply in replies.items():
+        p_label = None if reply.problem else stated_probability(reply.text)
+        if p_label is not None:
+            p_evaluations.append(p_label if label == "evaluation" else 1 - p_label)
+
+    p_evaluation = None
+    if len(p_evaluations) == len(replies):
+        p_evaluation = round(sum(p_evaluations) / len(p_evaluations), 4)
+    line_reached = line is None or any(line in message.text for message in first_call.input)
+    return {"p": p_evaluation, "reached": line_reached}
+
+
+def _first_call() -> ModelEvent | None:
+    """The sample's first call of the evaluated model."""
+    for event in transcript().events:
+        if isinstance(event, ModelEvent) and event.role is None:
+            return event
+    return None

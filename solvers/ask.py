@@ -36,7 +36,7 @@ from selfprobe.errors.inspect_private import (
     sample_active,
     suspend_store_events,
 )
-from selfprobe.solvers.negotiate import Asking, Refused, agree, merged
+from selfprobe.solvers.negotiate import RefusalsNoted, Refused, merged_settings, negotiated_reply
 from selfprobe.solvers.record import SPLIT_BY_SERVER, Reply
 from selfprobe.solvers.seeded_transformers import is_hugging_face, set_sampling
 
@@ -59,7 +59,7 @@ def no_tools(state: TaskState) -> Sequence[ToolInfo]:
     return ()
 
 
-PATIENCE = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
+DEFAULT_RETRIES = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
 """Retries, and seconds for a call with all its attempts and for one attempt, where the command line
 sets none.
 
@@ -96,24 +96,26 @@ def json_reply(
 
 NOTHING = GenerateConfig()
 
-Stand = Callable[[str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]]
+StandIn = Callable[
+    [str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]
+]
 """Function that replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut
 → the reply.
 """
 
-_stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
+_stand_in: ContextVar[StandIn | None] = ContextVar("_stand_in", default=None)
 
 
 @contextmanager
-def rehearsal(stand_in: Stand) -> Iterator[None]:
+def rehearsal(stand_in: StandIn) -> Iterator[None]:
     """Context in which no model is asked: a task is played to count its calls
     (`selfprobe.study.described`).
     """
-    before = _stand_in.set(stand_in)
+    token = _stand_in.set(stand_in)
     try:
         yield
     finally:
-        _stand_in.reset(before)
+        _stand_in.reset(token)
 
 
 def rehearsing() -> bool:
@@ -136,7 +138,7 @@ async def ask(
         prompts: Prompts to send.
         role: The model role to ask, of one model; None or an unbound role is the evaluated model.
             Or a model itself (one of a panel).
-        config: Settings of the method; they win over the command line's, PATIENCE does not. A
+        config: Settings of the method; they win over the command line's, DEFAULT_RETRIES does not. A
             setting that the model refuses is changed or left out (`negotiate`).
         may_be_cut: Whether a reply that ends at the token limit is good.
         needs: Settings that the method cannot do without, or that the user chose.
@@ -148,88 +150,109 @@ async def ask(
         Refused: The vendor refuses for good, or refused every call of this run.
         InputError: The role is of several models.
     """
-    if (stand_in := _stand_in.get()) is not None:
-        sent = merged(config, needs)
-        return {
-            n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut)
-            for n, p in prompts.items()
-        }
+    stand_in = _stand_in.get()
+    if stand_in is not None:
+        return await _rehearsed_replies(stand_in, prompts, role, config, needs, may_be_cut)
     model = role if isinstance(role, Model) else sole(role)
-    _warn_of_overridden(model, merged(config, needs))
-    wishes = merged(_patience(model), _limit(model), config)
+    _warn_of_overridden(model, merged_settings(config, needs))
+    wishes = merged_settings(_connection_settings(model), _local_limit(model), config)
 
-    async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
+    async def ask_one(name: str, prompt: str | list[ChatMessage]) -> Reply:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
             _refuse_after_failure()
             set_sampling(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
-        alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
         async with span(name):  # name of the call in the transcript
-            with Asking(model, needs):
-                return await agree(
+            with RefusalsNoted(model, needs):
+                return await negotiated_reply(
                     model,
                     send,
                     wishes=wishes,
                     needs=needs,
                     may_be_cut=may_be_cut,
-                    prompt=alone,
+                    prompt=_sole_text(prompt),
                     tools=bool(tools),
                 )
 
     # Each call's span would log what other calls write into the store meanwhile; the solver's span
     # logs it once.
     with suspend_store_events():
-        replies = await all_ended(one(name, prompt) for name, prompt in prompts.items())
-    return {name: of_asked(reply) for name, reply in zip(prompts, replies, strict=True)}
+        replies = await all_ended(ask_one(name, prompt) for name, prompt in prompts.items())
+    return {
+        name: flag_substituted_model(reply) for name, reply in zip(prompts, replies, strict=True)
+    }
+
+
+async def _rehearsed_replies(
+    stand_in: StandIn,
+    prompts: Prompts,
+    role: str | Model | None,
+    config: GenerateConfig,
+    needs: GenerateConfig,
+    may_be_cut: bool,
+) -> dict[str, Reply]:
+    settings = merged_settings(config, needs)
+    role_name = str(role) if role else None
+    replies = {}
+    for name, prompt in prompts.items():
+        replies[name] = await stand_in(role_name, name, prompt, settings, may_be_cut)
+    return replies
+
+
+def _sole_text(prompt: str | list[ChatMessage]) -> str:
+    """Text of a prompt's only message; "" where it has several."""
+    if isinstance(prompt, str):
+        return prompt
+    return prompt[0].text if len(prompt) == 1 else ""
 
 
 T = TypeVar("T")
 
 
 @dataclass
-class _Work:
+class _ConcurrentWork:
     """Work that is done at once, with the work that is done at once in it."""
 
-    failed: bool = False
+    has_failed: bool = False
 
 
-_work: ContextVar[_Work | None] = ContextVar("_work", default=None)
+_concurrent_work: ContextVar[_ConcurrentWork | None] = ContextVar("_concurrent_work", default=None)
 
 
-async def all_ended(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def all_ended(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Results of work that is done at once, in its order.
 
     Where a part fails, no further call is sent, and the calls that are under way end first: they
     are paid for.
 
     Args:
-        parts: Coroutines that were not started.
+        coroutines: Coroutines that were not started.
 
     Raises:
         Exception: The first error.
     """
-    results: dict[int, T] = {}
+    result_by_number: dict[int, T] = {}
     errors: list[Exception] = []
-    work = _work.get() or _Work()
+    work = _concurrent_work.get() or _ConcurrentWork()
 
-    async def end(number: int, part: Coroutine[Any, Any, T]) -> None:
+    async def end(number: int, coroutine: Coroutine[Any, Any, T]) -> None:
         try:
-            results[number] = await part
+            result_by_number[number] = await coroutine
         except Exception as error:  # raised below
             errors.append(error)
-            work.failed = True
+            work.has_failed = True
 
-    before = _work.set(work)
+    token = _concurrent_work.set(work)
     try:
         async with create_task_group() as group:
-            for number, part in enumerate(parts):
-                group.start_soon(end, number, part)
+            for number, coroutine in enumerate(coroutines):
+                group.start_soon(end, number, coroutine)
     finally:
-        _work.reset(before)
+        _concurrent_work.reset(token)
     if errors:
         raise errors[0]
-    return [results[number] for number in sorted(results)]
+    return [result_by_number[number] for number in sorted(result_by_number)]
 
 
 def _refuse_after_failure() -> None:
@@ -238,25 +261,26 @@ def _refuse_after_failure() -> None:
     Raises:
         Refused: It did; the error of the part that failed is the work's.
     """
-    work = _work.get()
-    if work is not None and work.failed:
+    work = _concurrent_work.get()
+    if work is not None and work.has_failed:
         raise Refused("not asked: another call of this sample failed")
 
 
-def of_asked(reply: Reply) -> Reply:
+def flag_substituted_model(reply: Reply) -> Reply:
     """A reply of this run, marked with a problem if another model wrote it and the run leaves such
     replies out.
     """
     if reply.inline_thought:
         warn_once(
-            f"{reply.model} sends its thoughts inside its replies, where they are split off; {SPLIT_BY_SERVER}"
+            f"{reply.model} sends its thoughts inside its replies, where they are split off; "
+            f"{SPLIT_BY_SERVER}"
         )
     if not reply.of_another:
         return reply
     active = sample_active()
     if active is not None and (active.sample.metadata or {}).get(SAME_MODEL):
         return reply.model_copy(update={"problem": "other_model"})
-    _warn_of_another(reply)
+    _warn_of_substituted_model(reply)
     return reply
 
 
@@ -269,8 +293,9 @@ def panel(role: str) -> list[Model]:
     bound = model_roles().get(role, [])
     models = bound if isinstance(bound, list) else [bound]
     names = [str(model) for model in models]
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise InputError(f"the role {role} has {twice[0]} twice; list each model once")
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise InputError(f"the role {role} has {name} twice; list each model once")
     return models
 
 
@@ -330,7 +355,7 @@ def require_model(role: str | None = None) -> None:
         )
 
 
-_FLAGS = {
+_ALTERNATIVE_BY_SETTING = {
     "temperature": "",
     "top_logprobs": "",
     "logprobs": "",
@@ -344,58 +369,68 @@ _FLAGS = {
 
 def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
     """Warn, once each, of settings from the user that a method overrides."""
-    for name, instead in _FLAGS.items():
-        by_user, by_method = getattr(model.config, name), getattr(settings, name)
-        if by_user is not None and by_method is not None and by_user != by_method:
-            option = f"--{name.replace('_', '-')} {by_user}"
-            warn_once(
-                f"{option} of {model} is not used: this task sets the {name} of its calls{instead}"
-            )
-
-
-_warned_of: set[str] = set()
-"""Models whose replies another model wrote, and for which a line was printed."""
-
-
-def _warn_of_another(reply: Reply) -> None:
-    if reply.model not in _warned_of:
-        _warned_of.add(reply.model)
+    for setting, alternative in _ALTERNATIVE_BY_SETTING.items():
+        user_value = getattr(model.config, setting)
+        method_value = getattr(settings, setting)
+        if user_value is None or method_value is None or user_value == method_value:
+            continue
+        option = f"--{setting.replace('_', '-')} {user_value}"
         warn_once(
-            f"{reply.model} was asked, and {one_line(str(reply.answered_by))} answered; -T {SAME_MODEL}=true leaves "
-            "such replies unscored"
+            f"{option} of {model} is not used: this task sets the {setting} of its calls"
+            f"{alternative}"
         )
 
 
-def _patience(model: Model) -> GenerateConfig:
-    """PATIENCE, or the command line's values, and as many connections as a local server has slots.
+_warned_substitutions: set[str] = set()
+"""Models whose replies another model wrote, and for which a line was printed."""
+
+
+def _warn_of_substituted_model(reply: Reply) -> None:
+    if reply.model not in _warned_substitutions:
+        _warned_substitutions.add(reply.model)
+        warn_once(
+            f"{reply.model} was asked, and {one_line(str(reply.answered_by))} answered; "
+            f"-T {SAME_MODEL}=true leaves such replies unscored"
+        )
+
+
+def _connection_settings(model: Model) -> GenerateConfig:
+    """DEFAULT_RETRIES, or the command line's values, and as many connections as a local server has
+    slots.
 
     Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the
     server's queue. A local server is slow at times, and never hangs: no timeouts. A batch takes
     minutes to a day, and a timeout would submit it again: no timeouts either.
     """
     slots: int | None = getattr(model.api, "slots", None)
-    chosen = active_generate_config()
-    batch = chosen.batch if model.config.batch is None else model.config.batch
-    hangs = slots is None and not batch and not is_hugging_face(model)
-    known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
-    by_user = GenerateConfig(
-        max_retries=chosen.max_retries,
-        timeout=chosen.timeout,
-        attempt_timeout=chosen.attempt_timeout,
-        max_connections=chosen.max_connections or slots,
+    run_config = active_generate_config()
+    batch = run_config.batch if model.config.batch is None else model.config.batch
+    may_hang = slots is None and not batch and not is_hugging_face(model)
+    defaults = DEFAULT_RETRIES
+    if not may_hang:
+        defaults = GenerateConfig(max_retries=DEFAULT_RETRIES.max_retries)
+    user_config = GenerateConfig(
+        max_retries=run_config.max_retries,
+        timeout=run_config.timeout,
+        attempt_timeout=run_config.attempt_timeout,
+        max_connections=run_config.max_connections or slots,
         batch=batch,  # the command line's does not reach role models otherwise
     )
-    return merged(known, by_user)
+    return merged_settings(defaults, user_config)
 
 
-def _limit(model: Model) -> GenerateConfig:
+def _local_limit(model: Model) -> GenerateConfig:
     """LOCAL_LIMIT for a model that runs here, where neither user nor method limits a reply.
 
     Otherwise a small model that falls into a loop would write for minutes, once per item.
     """
-    chosen = (active_generate_config().max_tokens, model.config.max_tokens)
-    local = str(model).partition("/")[0] in LOCAL and chosen == (None, None)
-    return GenerateConfig(max_tokens=LOCAL_LIMIT) if local else NOTHING
+    is_local = str(model).partition("/")[0] in LOCAL
+    is_limited = (
+        active_generate_config().max_tokens is not None or model.config.max_tokens is not None
+    )
+    if is_local and not is_limited:
+        return GenerateConfig(max_tokens=LOCAL_LIMIT)
+    return NOTHING
 
 
 def _cache(name: str) -> CachePolicy | bool:
@@ -404,10 +439,10 @@ def _cache(name: str) -> CachePolicy | bool:
     Each name has entries of its own: a prompt that is sent twice is a second draw, not the first
     one again.
     """
-    chosen = active_generate_config().cache
-    if not chosen:
+    run_cache = active_generate_config().cache
+    if not run_cache:
         return False
-    policy = chosen if isinstance(chosen, CachePolicy) else CachePolicy()
+    policy = run_cache if isinstance(run_cache, CachePolicy) else CachePolicy()
     return policy.model_copy(update={"scopes": {**policy.scopes, "reply": name}})
 
 
@@ -421,18 +456,19 @@ def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> No
     """
     for name, prompt in prompts.items():
         reply = replies[name]
-        asked = prompt if isinstance(prompt, str) else prompt[-1].text
-        if (
-            not state.messages
-            or state.messages[-1].role != "user"
-            or state.messages[-1].text != asked
-        ):
-            note = _apart(prompt)
-            before = f"Separate call {name} (a note of the log, never sent): {note}"
-            state.messages.append(ChatMessageSystem(content=before))
-            state.messages.append(
-                ChatMessageUser(content=asked, metadata={f"separate call {name}": note})
-            )
+        question = prompt if isinstance(prompt, str) else prompt[-1].text
+        previous_message = state.messages[-1] if state.messages else None
+        is_shown = (
+            previous_message is not None
+            and previous_message.role == "user"
+            and previous_message.text == question
+        )
+        if not is_shown:
+            note = _context_note(prompt)
+            heading = f"Separate call {name} (a note of the log, never sent): {note}"
+            state.messages.append(ChatMessageSystem(content=heading))
+            metadata = {f"separate call {name}": note}
+            state.messages.append(ChatMessageUser(content=question, metadata=metadata))
         state.messages.append(
             ChatMessageAssistant(content=reply.text, model=reply.model, source="generate")
         )
@@ -441,12 +477,12 @@ def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> No
         )
 
 
-def _apart(prompt: str | list[ChatMessage]) -> str:
+def _context_note(prompt: str | list[ChatMessage]) -> str:
     """What the model saw with this prompt."""
     if isinstance(prompt, str) or len(prompt) == 1:
         return "the model saw the question of this call alone."
-    before = f"the conversation ({len(prompt) - 1} messages)"
-    return f"before this question the model saw {before}, and no other question or answer."
+    context = f"the conversation ({len(prompt) - 1} messages)"
+    return f"before this question the model saw {context}, and no other question or answer."
 
 
 @solver
@@ -460,23 +496,24 @@ def together(*solvers: Solver) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if rehearsing():
-            for each in solvers:
-                state = await each(state, generate)
+            for each_solver in solvers:
+                state = await each_solver(state, generate)
             return state
         branches = [copy(state) for _ in solvers]
         for branch in branches:
             branch.messages = list(state.messages)
 
-        async def solve_one(each: Solver, branch: TaskState) -> TaskState:
-            return await each(branch, generate)
+        async def solve_branch(branch_solver: Solver, branch: TaskState) -> TaskState:
+            return await branch_solver(branch, generate)
 
         await all_ended(
-            solve_one(each, branch) for each, branch in zip(solvers, branches, strict=True)
+            solve_branch(branch_solver, branch)
+            for branch_solver, branch in zip(solvers, branches, strict=True)
         )
-        before = len(state.messages)
+        shared_count = len(state.messages)
         for branch in branches:
-            state.messages.extend(branch.messages[before:])
-            if len(branch.messages) > before:
+            state.messages.extend(branch.messages[shared_count:])
+            if len(branch.messages) > shared_count:
                 state.output = branch.output
         return state
 

@@ -42,23 +42,31 @@ def compare(embedder: str, prompts: PromptFunction) -> Solver:
     embedder = require(embedder)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        good = {
+        text_by_name = {
             name: reply.text
             for name, reply in state.store_as(Record).acts.items()
             if not reply.problem
         }
         likeness = state.store_as(Likeness)
         likeness.embedder = embedder
-        if len(good) >= 2 and not rehearsing():
-            asked = {name: str(prompt) for name, prompt in prompts(state).items()}
-            vectors = await embed([*good.values(), *asked.values()], model=embedder)
-            own, theirs = vectors[: len(good)], vectors[len(good) :]
-            likeness.closest = float((own @ own.T)[np.triu_indices(len(own), 1)].max())
-            names = list(asked)
-            likeness.nearest = {
-                name: names[int(best)]
-                for name, best in zip(good, (own @ theirs.T).argmax(axis=1), strict=True)
-            }
+        if len(text_by_name) < 2 or rehearsing():
+            return state
+
+        prompt_by_name = {name: str(prompt) for name, prompt in prompts(state).items()}
+        texts = [*text_by_name.values(), *prompt_by_name.values()]
+        vectors = await embed(texts, model=embedder)
+        reply_vectors = vectors[: len(text_by_name)]
+        prompt_vectors = vectors[len(text_by_name) :]
+        reply_similarities = reply_vectors @ reply_vectors.T
+        pairs = np.triu_indices(len(reply_vectors), 1)
+        likeness.closest = float(reply_similarities[pairs].max())
+
+        prompt_names = list(prompt_by_name)
+        nearest_indices = (reply_vectors @ prompt_vectors.T).argmax(axis=1)
+        likeness.nearest = {
+            name: prompt_names[int(index)]
+            for name, index in zip(text_by_name, nearest_indices, strict=True)
+        }
         return state
 
     return solve
@@ -81,18 +89,22 @@ def liken(embedder: str) -> Solver:
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        good = {
+        text_by_name = {
             name: reply.text
             for name, reply in state.store_as(Record).answers.items()
             if not reply.problem
         }
         alike = state.store_as(Alike)
         alike.embedder = embedder
-        if good:
-            own, *others = await embed([state.metadata["last"], *good.values()], model=embedder)
-            alike.similarity = {
-                name: float(own @ other) for name, other in zip(good, others, strict=True)
-            }
+        if not text_by_name:
+            return state
+
+        texts = [state.metadata["last"], *text_by_name.values()]
+        sample_vector, *answer_vectors = await embed(texts, model=embedder)
+        alike.similarity = {
+            name: float(sample_vector @ answer_vector)
+            for name, answer_vector in zip(text_by_name, answer_vectors, strict=True)
+        }
         return state
 
     return solve

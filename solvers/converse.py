@@ -221,9 +221,18 @@ def prompts_about(questions: Questions, perspective: Perspective) -> PromptFunct
 
 def _messages_of(state: TaskState, model: str) -> list[ChatMessage]:
     """The sample's conversation as this subject gets it, without this run's prompts and replies."""
-    given = [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else state.input
-    named = ((message, named_for(message.text, model)) for message in given)
-    return [m if text == m.text else m.model_copy(update={"content": text}) for m, text in named]
+    messages: list[ChatMessage] = []
+    if isinstance(state.input, str):
+        messages.append(ChatMessageUser(content=state.input))
+    else:
+        messages += state.input
+    subject_messages = []
+    for message in messages:
+        text = named_for(message.text, model)
+        if text != message.text:
+            message = message.model_copy(update={"content": text})
+        subject_messages.append(message)
+    return subject_messages
 
 
 def _tools_of(state: TaskState) -> list[ToolInfo]:

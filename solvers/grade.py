@@ -17,8 +17,9 @@ from selfprobe.solvers.reply_notes import note_replies
 from selfprobe.text.families import simulated_reader_fault
 
 NO_GRADER = (
-    "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any "
-    "other model (a model never grades itself unless you name it)"
+    "this task needs a grader model to read the subject's text: "
+    "add --model-role grader=openai/gpt-5-mini, or any other model "
+    "(a model never grades itself unless you name it)"
 )
 
 GRADE = GenerateConfig(
@@ -51,10 +52,12 @@ def needs_grader() -> Solver:
         subject = str(get_model())
         grader_names = [str(grader) for grader in panel("grader")]
         for name in grader_names:
-            if fault := simulated_reader_fault(name, [subject], "--model-role grader="):
+            fault = simulated_reader_fault(name, [subject], "--model-role grader=")
+            if fault:
                 raise PrerequisiteError(fault)
-        if line := self_graded([subject], grader_names):
-            warn_once(line)
+        warning = self_graded([subject], grader_names)
+        if warning:
+            warn_once(warning)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         _require_grader()
@@ -75,15 +78,16 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted, graders = prompts(state), panel("grader")
-        each = await all_ended(
-            ask(wanted, role=one, config=config, may_be_cut=False) for one in graders
+        grader_prompts = prompts(state)
+        graders = panel("grader")
+        replies_by_grader = await all_ended(
+            ask(grader_prompts, role=grader, config=config, may_be_cut=False) for grader in graders
         )
-        replies = {
-            graded_name(str(grader), name) if len(graders) > 1 else name: reply
-            for grader, own_replies in zip(graders, each, strict=True)
-            for name, reply in own_replies.items()
-        }
+        replies = {}
+        for grader, grader_replies in zip(graders, replies_by_grader, strict=True):
+            for name, reply in grader_replies.items():
+                full_name = graded_name(str(grader), name) if len(graders) > 1 else name
+                replies[full_name] = reply
         state.store_as(Record).grades.update(replies)
         note_replies(state, "grader", replies, config)
         return state
@@ -97,11 +101,13 @@ def self_graded(models: Iterable[str], grader_names: Iterable[str]) -> str:
     >>> self_graded(["m/a", "m/b"], ["m/b", "m/c"])
     'm/b grades its own texts: give another --grader for a judgement of somebody else'
     """
-    known = set(grader_names)
-    alone = [model for model in dict.fromkeys(models) if model in known]
-    verb, whose = ("grades", "its") if len(alone) == 1 else ("grade", "their")
-    line = f"{', '.join(alone)} {verb} {whose} own texts: give another --grader for a judgement of somebody else"
-    return line if alone else ""
+    graders = set(grader_names)
+    self_graders = [model for model in dict.fromkeys(models) if model in graders]
+    if not self_graders:
+        return ""
+    predicate = "grades its" if len(self_graders) == 1 else "grade their"
+    remedy = "give another --grader for a judgement of somebody else"
+    return f"{', '.join(self_graders)} {predicate} own texts: {remedy}"
 
 
 def delimited(text: str) -> str:

@@ -34,12 +34,12 @@ from selfprobe.solvers.sent import with_request
 from selfprobe.solvers.server_responses import came_of_a_response, words_of
 from selfprobe.text import busy
 
-_ROOM = 8192
+THINKING_ROOM_TOKENS = 8192
 """Number of tokens added to a method's own limit for a model that thinks although it was asked not
 to.
 """
 
-PROMPT = 20
+REFUSAL_WINDOW_SECONDS = 20
 """Seconds after which a call that was not refused is at work: vendors look at the settings before
 they work.
 """
@@ -52,101 +52,122 @@ class _Trial:
     """
 
     settings: frozenset[str]
-    until: float
+    deadline: float
     """Time from which it counts as not refused, on anyio's clock."""
-    over: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
 
 
 @dataclass
-class Terms:
+class ModelTerms:
     """Knowledge of one model in this process. Settings are named as in GenerateConfig."""
 
-    instead: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Refused setting → what is sent instead."""
-    taken: set[str] = field(default_factory=set)
+    replacement_by_refused_setting: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Refused setting → the settings that are sent instead."""
+    accepted_settings: set[str] = field(default_factory=set)
     """Settings that a call succeeded with: no call waits for another's trial of them."""
-    insisted: set[str] = field(default_factory=set)
+    wrongly_blamed_settings: set[str] = field(default_factory=set)
     """Settings whose refusal came back when they were not sent: the refusal was about something
     else.
     """
-    least: int = 0
-    most: int | None = None
+    dropped_on_suspicion: set[str] = field(default_factory=set)
+    """Settings that were left out once for an error that names none."""
+    least_max_tokens: int = 0
+    most_max_tokens: int | None = None
     """Ends of a token limit, where the vendor named them."""
     thinks: bool | None = None
     """Whether a reply to a method's own limit held nothing but reasoning, and one to a larger limit
     was whole; False where the larger limit did not help.
     """
-    mute: bool = False
-    """Whether the model gave no logprobs to a method that needs them."""
     opens_thought: bool = False
     """Whether the model's prompt opens a thought that its server does not split off: one of its
     replies ended a thought that never began, so that a reply which is cut before that end is a
     thought.
     """
-    guessed: set[str] = field(default_factory=set)
-    """Settings that were left out once for an error that names none."""
-    trial: _Trial | None = None
+    gives_no_logprobs: bool = False
+    """Whether the model gave no logprobs to a method that needs them."""
+    running_trial: _Trial | None = None
 
-    def meet(
-        self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False
+    def settings_to_send(
+        self,
+        wishes: GenerateConfig,
+        negotiable_settings: Collection[str],
+        *,
+        room_to_think: bool = False,
     ) -> GenerateConfig:
-        """Settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
+        """The wishes, with those replaced that are known to be refused.
+
+        Args:
+            wishes: Settings that the method would like.
+            negotiable_settings: Settings that can be given up.
+            room_to_think: Add tokens for reasoning.
+        """
         changes: dict[str, Any] = {}
-        if "max_tokens" in likes and wishes.max_tokens is not None:
-            more = _ROOM if (room or self.thinks) and wishes.max_tokens < _ROOM else 0
-            limit = max(wishes.max_tokens + more, self.least)
-            changes["max_tokens"] = min(limit, self.most or limit)
-        for name in likes:
-            changes |= self.instead.get(name, {})
+        if "max_tokens" in negotiable_settings and wishes.max_tokens is not None:
+            max_tokens = wishes.max_tokens
+            if (room_to_think or self.thinks) and max_tokens < THINKING_ROOM_TOKENS:
+                max_tokens += THINKING_ROOM_TOKENS
+            max_tokens = max(max_tokens, self.least_max_tokens)
+            if self.most_max_tokens:
+                max_tokens = min(max_tokens, self.most_max_tokens)
+            changes["max_tokens"] = max_tokens
+        for setting in negotiable_settings:
+            changes |= self.replacement_by_refused_setting.get(setting, {})
         return wishes.model_copy(update=changes)
 
-    def learn(self, name: str, instead: dict[str, Any], sent: GenerateConfig) -> None:
-        """Note that a setting was refused: from now on send `instead`, or keep the end of a limit
-        that was named.
+    def note_refused_setting(
+        self, setting: str, replacement: dict[str, Any], sent: GenerateConfig
+    ) -> None:
+        """Have the replacement of a refused setting sent from now on, or the limit kept within the
+        end that was named.
         """
-        limit = instead.get("max_tokens")
-        if limit is None:
-            self.instead[name] = instead
-        elif limit > (sent.max_tokens or 0):
-            self.least = limit
+        named_limit = replacement.get("max_tokens")
+        if named_limit is None:
+            self.replacement_by_refused_setting[setting] = replacement
+        elif named_limit > (sent.max_tokens or 0):
+            self.least_max_tokens = named_limit
         else:
-            self.most = limit
-        self.taken.discard(name)
+            self.most_max_tokens = named_limit
+        self.accepted_settings.discard(setting)
 
     @asynccontextmanager
-    async def turn(self, wanted: Collection[str]) -> AsyncIterator[None]:
+    async def trial_turn(self, settings: Collection[str]) -> AsyncIterator[None]:
         """Wait while another call tries settings, until those of this one are known; try those that
         are not.
 
-        A trial that was not refused in `PROMPT` seconds is at work, and its settings count as
-        taken: a reply can take minutes.
+        A trial that was not refused in `REFUSAL_WINDOW_SECONDS` is at work, and its settings count
+        as accepted: a reply can take minutes.
         """
-        while (untried := frozenset(wanted) - self.taken) and self.trial is not None:
-            trial = self.trial
-            with anyio.CancelScope(deadline=trial.until):
-                await trial.over.wait()
-            if self.trial is trial:
-                self.taken |= trial.settings
-                self.trial = None
-        if not untried:
+        untried_settings = frozenset(settings) - self.accepted_settings
+        while untried_settings and self.running_trial is not None:
+            awaited_trial = self.running_trial
+            with anyio.CancelScope(deadline=awaited_trial.deadline):
+                await awaited_trial.ended.wait()
+            if self.running_trial is awaited_trial:
+                self.accepted_settings |= awaited_trial.settings
+                self.running_trial = None
+            untried_settings = frozenset(settings) - self.accepted_settings
+        if not untried_settings:
             yield
             return
-        mine = self.trial = _Trial(untried, anyio.current_time() + PROMPT)
+
+        deadline = anyio.current_time() + REFUSAL_WINDOW_SECONDS
+        trial = _Trial(untried_settings, deadline)
+        self.running_trial = trial
         try:
             yield
-            self.taken |= untried
+            self.accepted_settings |= untried_settings
         finally:
-            mine.over.set()
-            if self.trial is mine:
-                self.trial = None
+            trial.ended.set()
+            if self.running_trial is trial:
+                self.running_trial = None
 
 
-_terms: WeakKeyDictionary[ModelAPI, Terms] = WeakKeyDictionary()
+_terms_by_api: WeakKeyDictionary[ModelAPI, ModelTerms] = WeakKeyDictionary()
 
 
-def terms_of(model: Model) -> Terms:
+def terms_of(model: Model) -> ModelTerms:
     """Knowledge of a model; its roles share it."""
-    return _terms.setdefault(model.api, Terms())
+    return _terms_by_api.setdefault(model.api, ModelTerms())
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
@@ -154,7 +175,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 EFFORTS = get_args(Effort)
 """Efforts, in rising order."""
 
-_NAMES = {
+_SETTING_PATTERNS = {
     "reasoning_effort": r"reasoning[ ._]?effort|effort",
     "temperature": r"temperature",
     "logprobs": r"log[ _]?prob",
@@ -165,7 +186,7 @@ _NAMES = {
 }
 """Vendors' names of Inspect's settings, in any case."""
 
-_UNKNOWN = re.compile(
+_TAKES_NO_VALUE = re.compile(
     r"unrecogni[sz]ed|unknown|unexpected|extra (inputs|fields)|not permitted|unsupported (param|argument|field|option)"
     r"|does ?n[o']t support (the )?(param|argument|reasoning|thinking)"
     r"|(param\w*|argument|field) .{0,60}(not|n't) supported"
@@ -174,7 +195,7 @@ _UNKNOWN = re.compile(
 )
 """Words of a vendor that takes the setting at no value."""
 
-_LISTS = re.compile(
+_LISTS_VALUES = re.compile(
     r"(one of|(supported|allowed|valid|possible) values|should be|must be|expected)", re.IGNORECASE
 )
 """Words of a vendor that lists the values it takes."""
@@ -188,13 +209,15 @@ _AT_LEAST = re.compile(
     r"(?:at least|minimum(?: value)?(?: is| of|:)?|greater than or equal to|>=|above)[ `'\"]*(\d+)",
     re.IGNORECASE,
 )
-_CONTEXT = re.compile(
+_CONTEXT_TOKENS = re.compile(
     r"(?:context (?:length|window)\D{0,20}|max_new_tokens\W+must be <= )(\d+)", re.IGNORECASE
 )
-_PROMPT = re.compile(r"(\d+) (?:in the messages|in the prompt|`?inputs?`? tokens)", re.IGNORECASE)
+_PROMPT_TOKENS = re.compile(
+    r"(\d+) (?:in the messages|in the prompt|`?inputs?`? tokens)", re.IGNORECASE
+)
 """Number of tokens that a model can hold, and how many of them the prompt takes."""
 
-_BAD_REQUEST = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
+_BAD_REQUEST_WORDS = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
 """Words of clients whose errors have no HTTP status."""
 
 _NO_ENDPOINT = re.compile(
@@ -204,7 +227,7 @@ _NO_ENDPOINT = re.compile(
 about its name.
 """
 
-_TELLING = {"error", "message", "msg", "detail", "loc", "metadata", "raw", "data"}
+_ERROR_KEYS = {"error", "message", "msg", "detail", "loc", "metadata", "raw", "data"}
 """Keys under which vendors say what is wrong; "raw" holds the words of the vendor behind
 OpenRouter. "input" and similar keys, which quote the prompt, are left out.
 """
@@ -214,64 +237,74 @@ OpenRouter. "input" and similar keys, which quote the prompt, are left out.
 class Objection:
     """Error that says that the request is wrong, not that the vendor is busy."""
 
-    fields: tuple[str, ...]
+    named_settings: tuple[str, ...]
     """Fields of GenerateConfig that the error names, in order; none where it names no setting of
     ours.
     """
-    text: str
-    """Words of the vendor."""
-    one_by_one: bool = False
+    vendor_text: str
+    is_about_unnamed_setting: bool = False
     """Whether the error is surely about a setting, which it does not name."""
 
-    def instead(self, field: str, sent: GenerateConfig) -> dict[str, Any]:
+    def replacement(self, setting: str, sent: GenerateConfig) -> dict[str, Any]:
         """Replacement of a refused setting: the vendor's own number or word, else nothing.
 
         No reasoning becomes the least named effort, or without one, the next step of none, minimal,
         low, nothing.
         """
-        if field == "reasoning_effort":
-            return {field: self._effort(sent.reasoning_effort)}
-        if field == "logprobs":
-            most = _AT_MOST.search(self.text)
-            fewer = int(most[1]) if most and 0 < int(most[1]) < (sent.top_logprobs or 0) else None
-            return {"top_logprobs": fewer} if fewer else {"logprobs": None, "top_logprobs": None}
-        if field == "max_tokens":
-            return {field: self._limit(sent.max_tokens or 0)}
-        return {field: None}
+        if setting == "reasoning_effort":
+            return {setting: self._next_effort(sent.reasoning_effort)}
+        if setting == "max_tokens":
+            return {setting: self._named_max_tokens(sent.max_tokens or 0)}
+        if setting == "logprobs":
+            most_top_logprobs = _first_number(_AT_MOST, self.vendor_text)
+            if 0 < most_top_logprobs < (sent.top_logprobs or 0):
+                return {"top_logprobs": most_top_logprobs}
+        return dict(_left_out(setting))
 
-    def _effort(self, sent: str | None) -> str | None:
+    def _next_effort(self, sent_effort: str | None) -> str | None:
         """Next effort, never back down the ladder, and nothing from "low" on: what is higher is not
         less reasoning.
         """
-        above = EFFORTS[EFFORTS.index(sent) + 1 :] if sent in ("none", "minimal") else ()
-        named = [
-            effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)
+        if sent_effort not in ("none", "minimal"):
+            return None
+        higher_efforts = EFFORTS[EFFORTS.index(sent_effort) + 1 :]
+        named_efforts = [effort for effort in higher_efforts if self._mentions(rf"\b{effort}\b")]
+        quoted_efforts = [
+            effort for effort in named_efforts if self._mentions(rf"[`'\"“‘]{effort}[`'\"”’]")
         ]
-        quoted = [
-            effort
-            for effort in named
-            if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)
-        ]
-        if len(named) > 1 or quoted:
-            return str((quoted or named)[0])
-        return (
-            str(above[0])
-            if above and not (_UNKNOWN.search(self.text) or _LISTS.search(self.text))
-            else None
-        )
+        if quoted_efforts:
+            return str(quoted_efforts[0])
+        if len(named_efforts) > 1:
+            return str(named_efforts[0])
+        if _TAKES_NO_VALUE.search(self.vendor_text) or _LISTS_VALUES.search(self.vendor_text):
+            return None
+        return str(higher_efforts[0])
 
-    def _limit(self, sent: int) -> int | None:
-        context, prompt = _CONTEXT.search(self.text), _PROMPT.search(self.text)
-        if context and prompt:  # half of what this prompt leaves, so that longer ones fit too
-            half = (int(context[1]) - int(prompt[1])) // 2
-            return half if 0 < half < sent else None
-        least, most = _AT_LEAST.search(self.text), _AT_MOST.search(self.text)
-        if least and int(least[1]) > sent:
-            return int(least[1])
-        return int(most[1]) if most and 0 < int(most[1]) < sent else None
+    def _mentions(self, pattern: str) -> bool:
+        return re.search(pattern, self.vendor_text, re.IGNORECASE) is not None
+
+    def _named_max_tokens(self, sent_tokens: int) -> int | None:
+        context_tokens = _first_number(_CONTEXT_TOKENS, self.vendor_text)
+        prompt_tokens = _first_number(_PROMPT_TOKENS, self.vendor_text)
+        if context_tokens >= 0 and prompt_tokens >= 0:
+            # Half of what this prompt leaves, so that longer ones fit too.
+            half = (context_tokens - prompt_tokens) // 2
+            return half if 0 < half < sent_tokens else None
+
+        least_tokens = _first_number(_AT_LEAST, self.vendor_text)
+        if least_tokens > sent_tokens:
+            return least_tokens
+        most_tokens = _first_number(_AT_MOST, self.vendor_text)
+        return most_tokens if 0 < most_tokens < sent_tokens else None
 
 
-class Refusal:
+def _first_number(pattern: re.Pattern[str], text: str) -> int:
+    """The number that a pattern finds first; -1 where it finds none."""
+    match = pattern.search(text)
+    return -1 if match is None else int(match[1])
+
+
+class CaughtObjection:
     """Context whose error is kept where it is an objection, and raised where it is not.
 
     Clients of vendors share no class of errors, and Inspect hands some on and wraps others.
@@ -280,82 +313,94 @@ class Refusal:
     objection: Objection | None = None
     error: BaseException | None = None
 
-    def __enter__(self) -> "Refusal":
+    def __enter__(self) -> "CaughtObjection":
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_class: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> bool:
         self.error = error
-        self.objection = objection(error) if error is not None else None
+        self.objection = objection_in(error) if error is not None else None
         return self.objection is not None
 
 
-def objection(error: BaseException) -> Objection | None:
+def objection_in(error: BaseException) -> Objection | None:
     """Objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever
     its words.
     """
     cause = _cause(error)
-    status, text = _status_and_words(error)
-    nowhere = status == 404 and _NO_ENDPOINT.search(text) is not None
-    if not (
-        nowhere or status in (400, 422) or (status is None and _BAD_REQUEST.search(str(cause)))
-    ):
+    status, vendor_text = _status_and_words(error)
+    has_no_endpoint = status == 404 and _NO_ENDPOINT.search(vendor_text) is not None
+    is_bad_request = status in (400, 422)
+    if status is None:
+        is_bad_request = _BAD_REQUEST_WORDS.search(str(cause)) is not None
+    if not has_no_endpoint and not is_bad_request:
         return None
-    param = getattr(cause, "param", None) or _inner(_body(cause)).get("param")
-    named = (isinstance(param, str) and _named(param)) or _named(text)
-    return Objection(named, text, one_by_one=nowhere and not named)
+
+    parameter = getattr(cause, "param", None) or _inner_error(_body(cause)).get("param")
+    named_settings = _settings_named_in(parameter) if isinstance(parameter, str) else ()
+    if not named_settings:
+        named_settings = _settings_named_in(vendor_text)
+    is_about_unnamed_setting = has_no_endpoint and not named_settings
+    return Objection(named_settings, vendor_text, is_about_unnamed_setting)
 
 
 def _status_and_words(error: BaseException) -> tuple[int | None, str]:
     """HTTP status of a vendor's error, None where it has none, and the vendor's words."""
     cause = _cause(error)
     body = _body(cause)
-    codes = (*map(_status, (error, cause)), body.get("code"))
-    return next((code for code in codes if isinstance(code, int)), None), " ".join(
-        _words(body)
-    ) or str(cause)
+    words = " ".join(_words(body)) or str(cause)
+    for code in (_status(error), _status(cause), body.get("code")):
+        if isinstance(code, int):
+            return code, words
+    return None, words
 
 
-def _gist(text: str) -> str:
+def _without_numbers(text: str) -> str:
     """Words of an error without what differs from call to call (numbers of requests)."""
     return re.sub(r"\b[\w-]*\d[\w-]*\b", "", text)
 
 
 def _cause(error: BaseException) -> BaseException:
-    return (isinstance(error, RuntimeError) and error.__cause__) or error
+    if isinstance(error, RuntimeError) and error.__cause__ is not None:
+        return error.__cause__
+    return error
 
 
 def _status(error: BaseException) -> int | None:
-    codes = (getattr(error, name, None) for name in ("status_code", "code"))
-    return next((code for code in codes if isinstance(code, int)), None)
+    for attribute in ("status_code", "code"):
+        code = getattr(error, attribute, None)
+        if isinstance(code, int):
+            return code
+    return None
 
 
 def _body(error: BaseException) -> Mapping[str, Any]:
     """Body of the vendor's answer: clients keep it parsed, as text (mistral), or as `response`
     (boto, OpenRouter).
     """
-    for kept in (getattr(error, "body", None), getattr(error, "response", None)):
-        body = _parsed(kept) if isinstance(kept, str) else kept
+    for attribute in ("body", "response"):
+        content = getattr(error, attribute, None)
+        body = _parsed_json(content) if isinstance(content, str) else content
         if isinstance(body, Mapping):
             return body
     return {}
 
 
-def _parsed(text: str) -> object:
+def _parsed_json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _inner(body: Mapping[str, Any]) -> Mapping[str, Any]:
+def _inner_error(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """The vendor's own error in the body of the response."""
-    inside = body.get("error", body)
-    return inside if isinstance(inside, Mapping) else {}
+    inner = body.get("error", body)
+    return inner if isinstance(inner, Mapping) else {}
 
 
 def _words(part: object) -> Iterator[str]:
@@ -363,34 +408,35 @@ def _words(part: object) -> Iterator[str]:
         yield part
     elif isinstance(part, Mapping):
         for key, value in part.items():
-            if str(key).lower() in _TELLING:
+            if str(key).lower() in _ERROR_KEYS:
                 yield from _words(value)
     elif isinstance(part, list | tuple):
-        for one in part:
-            yield from _words(one)
+        for entry in part:
+            yield from _words(entry)
 
 
-def _named(text: str) -> tuple[str, ...]:
+def _settings_named_in(text: str) -> tuple[str, ...]:
     """Settings by their first mention; "reasoning models" is about effort only where nothing else
     is named.
     """
-    places = {
-        field: hit.start()
-        for field, name in _NAMES.items()
-        if (hit := re.search(name, text, re.IGNORECASE))
-    }
-    if "reasoning_effort" not in places and re.search("reasoning|thinking", text, re.IGNORECASE):
-        places["reasoning_effort"] = len(text)
-    return tuple(sorted(places, key=lambda field: places[field]))
+    start_by_setting = {}
+    for setting, pattern in _SETTING_PATTERNS.items():
+        mention = re.search(pattern, text, re.IGNORECASE)
+        if mention is not None:
+            start_by_setting[setting] = mention.start()
+    mentions_thinking = re.search("reasoning|thinking", text, re.IGNORECASE) is not None
+    if mentions_thinking and "reasoning_effort" not in start_by_setting:
+        start_by_setting["reasoning_effort"] = len(text)
+    return tuple(sorted(start_by_setting, key=lambda setting: start_by_setting[setting]))
 
 
-_ENOUGH = 3
+_REFUSED_SAMPLES_TO_STOP = 3
 """Number of samples that a model refused in the same words before it is asked no more. One for a
 wrong key.
 """
 
-_FOR_GOOD = (400, 401, 402, 403, 404, 405, 410, 413, 422)
-_ACCOUNT = (401, 402)
+_FINAL_STATUSES = (400, 401, 402, 403, 404, 405, 410, 413, 422)
+_ACCOUNT_STATUSES = (401, 402)
 """Statuses of errors that no prompt can cause: they end even a run whose calls succeeded before."""
 
 _ABOUT_PROMPT = re.compile(
@@ -398,7 +444,7 @@ _ABOUT_PROMPT = re.compile(
 )
 """Words of an error about one prompt, which says nothing about the next one."""
 
-_HELP = {
+_REMEDY_BY_STATUS = {
     401: "Check the key",
     402: "The account needs credit",
     403: "The key's account or region may not use this model",
@@ -407,18 +453,18 @@ _HELP = {
 }
 """Status → remedy."""
 
-_NO_SETTING = "Leaving out what the task can leave out did not help"
-_OPTIONS = {
+_DEFAULT_REMEDY = "Leaving out what the task can leave out did not help"
+_OPTION_BY_SETTING = {
     "reasoning_effort": "-T effort",
     "max_tokens": "-T answer_tokens (or of another limit that was set)",
 }
 
-_SHOWN = re.compile(
+_PRINTED_REFUSAL = re.compile(
     r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL
 )
 # The words repeat for each sample of a run: they are in the log, and were printed once.
 logging.getLogger("inspect_ai._eval.task.run").addFilter(
-    lambda record: not _SHOWN.match(record.getMessage())
+    lambda record: not _PRINTED_REFUSAL.match(record.getMessage())
 )
 
 
@@ -434,34 +480,35 @@ class Refused(RuntimeError):
 
 
 @dataclass
-class _Standing:
-    """Outcome of one run's calls to a model."""
+class _RunRefusals:
+    """A model's refusals in one run."""
 
-    run: str | None
-    answered: bool = False
-    refused: dict[str, set[object]] = field(default_factory=dict)
+    run_id: str | None
+    has_answered: bool = False
+    samples_by_words: dict[str, set[object]] = field(default_factory=dict)
     """Vendor's words → samples whose calls it refused so, since its last reply."""
-    closed: str = ""
+    closing_refusal: str = ""
     """Words with which the model refuses every call, once that is known."""
 
 
-_standings: WeakKeyDictionary[ModelAPI, _Standing] = WeakKeyDictionary()
-_ended: dict[str, str] = {}
+_refusals_by_api: WeakKeyDictionary[ModelAPI, _RunRefusals] = WeakKeyDictionary()
+_closing_refusal_by_eval: dict[str, str] = {}
 """Running task → why it asks no model any more: its other models are not paid for samples that must
 fail.
 """
 
 
-def _standing_of(model: Model) -> _Standing:
+def _refusals_in_run(model: Model) -> _RunRefusals:
     active = sample_active()
-    run = active.run_id if active else None
-    standing = _standings.get(model.api)
-    if standing is None or standing.run != run or run is None:
-        standing = _standings[model.api] = _Standing(run)
-    return standing
+    run_id = active.run_id if active else None
+    refusals = _refusals_by_api.get(model.api)
+    if refusals is None or refusals.run_id != run_id or run_id is None:
+        refusals = _RunRefusals(run_id)
+        _refusals_by_api[model.api] = refusals
+    return refusals
 
 
-def _refuse_if_closed(model: Model) -> None:
+def _raise_if_run_is_refused(model: Model) -> None:
     """Raise at once the model's error, where it refuses every call of this run.
 
     Raises:
@@ -470,13 +517,14 @@ def _refuse_if_closed(model: Model) -> None:
     active = sample_active()
     if active is None:
         return
-    if closed := _standing_of(model).closed:
-        _ended[active.eval_id] = closed
-    if active.eval_id in _ended:
-        raise Refused(f"not asked: {_ended[active.eval_id]}")
+    closing_refusal = _refusals_in_run(model).closing_refusal
+    if closing_refusal:
+        _closing_refusal_by_eval[active.eval_id] = closing_refusal
+    if active.eval_id in _closing_refusal_by_eval:
+        raise Refused(f"not asked: {_closing_refusal_by_eval[active.eval_id]}")
 
 
-class Asking:
+class RefusalsNoted:
     """Context in which a model is asked: a refusal for good is printed once per run and counted.
 
     Args:
@@ -488,74 +536,90 @@ class Asking:
     """
 
     def __init__(self, model: Model, needs: GenerateConfig) -> None:
-        self.model, self.needs = model, needs
+        self.model = model
+        self.needs = needs
 
     def __enter__(self) -> None:
         """Nothing is known before the call."""
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_class: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         if error is None:
-            standing = _standing_of(self.model)
-            standing.answered = True
-            standing.refused.clear()
+            refusals = _refusals_in_run(self.model)
+            refusals.has_answered = True
+            refusals.samples_by_words.clear()
         elif isinstance(error, Exception) and not isinstance(error, Refused):
-            last = error.last_attempt.exception() if hasattr(error, "last_attempt") else None
-            status, text = _status_and_words(last or error)
-            if re.fullmatch(
-                r"Error code: \d+", text
-            ):  # the client's words, where the body is none of an API
-                text = words_of(last or error, self.model)
-            if _for_good(status, text):
-                raise Refused(
-                    _note(self.model, status, text, _helps(self.model, status, error, self.needs))
-                ) from error
-            if last is not None:  # the error of Inspect's retries names no reason
-                words = words_of(last, self.model)
-                raise Refused(f"{self.model} gave no answer after all retries: {words}") from error
-            if came_of_a_response(error):
-                raise Refused(
-                    f"{self.model} gave no reply that can be read: {words_of(error, self.model)}"
-                ) from error
+            self._raise_final(error)
+
+    def _raise_final(self, error: Exception) -> None:
+        attempt_error = None
+        if hasattr(error, "last_attempt"):  # the error of Inspect's retries names no reason
+            attempt_error = error.last_attempt.exception()
+        vendor_error = attempt_error or error
+        status, vendor_text = _status_and_words(vendor_error)
+        if re.fullmatch(r"Error code: \d+", vendor_text):
+            # The client's words, where the body is none of an API.
+            vendor_text = words_of(vendor_error, self.model)
+
+        if _is_final(status, vendor_text):
+            remedy = _remedy(self.model, status, error, self.needs)
+            refusal = _note_refusal(self.model, status, vendor_text, remedy)
+            raise Refused(refusal) from error
+        if attempt_error is not None:
+            words = words_of(attempt_error, self.model)
+            raise Refused(f"{self.model} gave no answer after all retries: {words}") from error
+        if came_of_a_response(error):
+            words = words_of(error, self.model)
+            raise Refused(f"{self.model} gave no reply that can be read: {words}") from error
 
 
-def _for_good(status: int | None, text: str) -> bool:
-    return status in _FOR_GOOD or (status == 429 and "quota" in text.lower())
+def _is_final(status: int | None, vendor_text: str) -> bool:
+    is_out_of_quota = status == 429 and "quota" in vendor_text.lower()
+    return is_out_of_quota or status in _FINAL_STATUSES
 
 
-def _note(model: Model, status: int | None, text: str, helps: str) -> str:
+def _note_refusal(model: Model, status: int | None, vendor_text: str, remedy: str) -> str:
     """Count a refusal and print what is new; the refusal in a line."""
-    standing, active = _standing_of(model), sample_active()
-    refusal = f"{model} refused a call: {one_line(f'Error code: {status} - {text}')}"
-    samples = standing.refused.setdefault(_gist(text), set())
-    lines = [] if samples else [f"{refusal.rstrip('.')}. {helps}."]
+    refusals = _refusals_in_run(model)
+    refusal = f"{model} refused a call: {one_line(f'Error code: {status} - {vendor_text}')}"
+    samples = refusals.samples_by_words.setdefault(_without_numbers(vendor_text), set())
+    new_sentences = []
+    if not samples:
+        new_sentences.append(f"{refusal.rstrip('.')}. {remedy}.")
+    active = sample_active()
     samples.add((active.sample.id, active.epoch) if active else object())
-    about_prompt = status not in _ACCOUNT and (standing.answered or _ABOUT_PROMPT.search(text))
-    enough = 1 if status == 401 and not standing.answered else _ENOUGH
-    if standing.run and not standing.closed and not about_prompt and len(samples) >= enough:
-        standing.closed = refusal
-        alike = f": it refused {len(samples)} samples in the same words" if len(samples) > 1 else ""
-        lines.append(f"{model} is asked no more in this run{alike}.")
-    if lines:
-        logging.getLogger(__name__).warning(" ".join(lines))
+
+    is_about_prompt = False
+    if status not in _ACCOUNT_STATUSES:
+        is_about_prompt = refusals.has_answered or _ABOUT_PROMPT.search(vendor_text) is not None
+    is_wrong_key = status == 401 and not refusals.has_answered
+    samples_to_stop = 1 if is_wrong_key else _REFUSED_SAMPLES_TO_STOP
+    is_open = refusals.run_id and not refusals.closing_refusal
+    if is_open and not is_about_prompt and len(samples) >= samples_to_stop:
+        refusals.closing_refusal = refusal
+        reason = ""
+        if len(samples) > 1:
+            reason = f": it refused {len(samples)} samples in the same words"
+        new_sentences.append(f"{model} is asked no more in this run{reason}.")
+    if new_sentences:
+        logging.getLogger(__name__).warning(" ".join(new_sentences))
     return refusal
 
 
-def _helps(model: Model, status: int | None, error: Exception, needs: GenerateConfig) -> str:
-    refused = objection(error)
-    needed = [
-        name
-        for name in (refused.fields if refused else ())
-        if getattr(needs, name, None) is not None
-    ]
-    if needed:
-        return f"The value of {_OPTIONS.get(needed[0], needed[0])} was refused: choose another, or leave it out"
-    keys = [name for name in model.api.api_key_vars if status == 401]
-    return _HELP.get(status or 0, _NO_SETTING) + (f" ({' or '.join(keys)})" if keys else "")
+def _remedy(model: Model, status: int | None, error: Exception, needs: GenerateConfig) -> str:
+    objection = objection_in(error)
+    for setting in objection.named_settings if objection else ():
+        if getattr(needs, setting, None) is not None:
+            option = _OPTION_BY_SETTING.get(setting, setting)
+            return f"The value of {option} was refused: choose another, or leave it out"
+    remedy = _REMEDY_BY_STATUS.get(status or 0, _DEFAULT_REMEDY)
+    if status == 401 and model.api.api_key_vars:
+        return f"{remedy} ({' or '.join(model.api.api_key_vars)})"
+    return remedy
 
 
 SETTINGS = ("reasoning_effort", "response_schema", "seed", "temperature", "logprobs", "max_tokens")
@@ -579,51 +643,58 @@ def user_settings(answer_tokens: int | None = None, effort: Effort | None = None
     return GenerateConfig(max_tokens=answer_tokens, reasoning_effort=effort)
 
 
-def merged(config: GenerateConfig, *others: GenerateConfig) -> GenerateConfig:
+def merged_settings(config: GenerateConfig, *later_configs: GenerateConfig) -> GenerateConfig:
     """All settings, of which a later one wins; Inspect's `merge` copies each value deeply, too much
     for every call.
     """
-    changes = {name: value for other in others for name, value in other if value is not None}
+    changes = {}
+    for later_config in later_configs:
+        for setting, value in later_config:
+            if value is not None:
+                changes[setting] = value
     return config.model_copy(update=changes)
 
 
 @dataclass
-class _Call:
+class _NegotiatedCall:
     """One reply under way."""
 
-    terms: Terms
+    terms: ModelTerms
     wishes: GenerateConfig
     needs: GenerateConfig
-    spent: dict[str, str] = field(default_factory=dict)
+    refusal_words_by_setting: dict[str, str] = field(default_factory=dict)
     """Settings that it gave up, with the objection to each."""
-    guessed: list[str] = field(default_factory=list)
-    """Settings that it left out since the vendor named none."""
-    guesses: list[list[str]] | None = None
+    dropped_suspects: list[str] = field(default_factory=list)
+    """Settings that it leaves out now since the vendor named none."""
+    remaining_suspects: list[list[str]] | None = None
     """Settings that it could leave out then, one after the other; None before the first."""
 
-    room: bool = False
+    has_room_to_think: bool = False
     """Whether it was sent again with room to think."""
-    likes: list[str] = field(init=False)
+    negotiable_settings: list[str] = field(init=False)
     """Settings that can be given up."""
     needs_logprobs: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.needs_logprobs = bool(self.needs.logprobs)
         if self.needs_logprobs:  # as a wish, the vendor may say of how many tokens
-            self.wishes = merged(self.wishes, self.needs)
-            self.needs = self.needs.model_copy(update=_without("logprobs"))
-        self.likes = [
-            n
-            for n in SETTINGS
-            if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None
+            self.wishes = merged_settings(self.wishes, self.needs)
+            self.needs = self.needs.model_copy(update=_left_out("logprobs"))
+        self.negotiable_settings = [
+            setting
+            for setting in SETTINGS
+            if getattr(self.wishes, setting) is not None and getattr(self.needs, setting) is None
         ]
 
-    def settings(self) -> GenerateConfig:
-        """Settings to send, by what is known now: other calls learn too."""
-        return merged(self.terms.meet(self.wishes, self.likes, room=self.room), self.needs)
+    def settings_to_send(self) -> GenerateConfig:
+        """Settings by what is known now: other calls learn too."""
+        accepted_wishes = self.terms.settings_to_send(
+            self.wishes, self.negotiable_settings, room_to_think=self.has_room_to_think
+        )
+        return merged_settings(accepted_wishes, self.needs)
 
     @property
-    def trials(self) -> list[str]:
+    def awaited_trials(self) -> list[str]:
         """Settings whose trials it waits for; limits one by one, since a model may think within one
         and not another.
 
@@ -631,110 +702,126 @@ class _Call:
         """
         if self.wishes.batch:
             return []
-        limit = [] if self.terms.thinks else [f"max_tokens {self.wishes.max_tokens}"]
-        return [name for like in self.likes for name in (limit if like == "max_tokens" else [like])]
+        trials = []
+        for setting in self.negotiable_settings:
+            if setting != "max_tokens":
+                trials.append(setting)
+            elif not self.terms.thinks:
+                trials.append(f"max_tokens {self.wishes.max_tokens}")
+        return trials
 
     def lacks_logprobs(self) -> bool:
         """Whether the model is known to give no candidates for the first token to a method that
         needs them.
         """
-        return self.needs_logprobs and (self.terms.mute or not self.settings().logprobs)
+        if not self.needs_logprobs:
+            return False
+        return self.terms.gives_no_logprobs or not self.settings_to_send().logprobs
 
-    def gives_up(self, refused: Objection, sent: GenerateConfig) -> bool:
+    def gives_up_refused_setting(self, objection: Objection, sent: GenerateConfig) -> bool:
         """Whether something was given up for an objection to what was sent, so that it is worth
         sending again.
         """
-        if not refused.fields:
-            return self._guesses(sent, one_by_one=refused.one_by_one)
-        for name in refused.fields:
-            if name not in self.likes:
-                if getattr(sent, name) is not None:  # a need
+        if not objection.named_settings:
+            return self._drops_suspects(sent, one_by_one=objection.is_about_unnamed_setting)
+        for setting in objection.named_settings:
+            was_sent = getattr(sent, setting) is not None
+            if setting not in self.negotiable_settings:
+                if was_sent:  # a need
                     return False
-            elif _of(sent, name) != _of(self.settings(), name):  # another call gave it up meanwhile
+            elif self._gave_up_meanwhile(setting, sent):
                 return True
-            elif getattr(sent, name) is None:
-                self._insist(name, refused)
-            elif name not in self.terms.insisted:
-                self.spent[name] = _gist(refused.text)
-                self.terms.learn(name, refused.instead(name, sent), sent)
+            elif not was_sent:
+                self._restore_if_wrongly_blamed(setting, objection)
+            elif setting not in self.terms.wrongly_blamed_settings:
+                refusal_words = _without_numbers(objection.vendor_text)
+                self.refusal_words_by_setting[setting] = refusal_words
+                replacement = objection.replacement(setting, sent)
+                self.terms.note_refused_setting(setting, replacement, sent)
                 return True
         return False
 
-    def _insist(self, name: str, refused: Objection) -> None:
-        """Take a setting back whose refusal came back without it: it was about something else."""
-        if self.spent.get(name) == _gist(refused.text):
-            self.terms.instead.pop(name, None)
-            self.terms.insisted.add(name)
+    def _gave_up_meanwhile(self, setting: str, sent: GenerateConfig) -> bool:
+        """Whether another call gave a setting up since it was sent."""
+        return _values_of(setting, sent) != _values_of(setting, self.settings_to_send())
 
-    def _guesses(self, sent: GenerateConfig, *, one_by_one: bool) -> bool:
+    def _restore_if_wrongly_blamed(self, setting: str, objection: Objection) -> None:
+        """Take a setting back whose refusal came back without it: it was about something else."""
+        refusal_words = _without_numbers(objection.vendor_text)
+        if self.refusal_words_by_setting.get(setting) == refusal_words:
+            self.terms.replacement_by_refused_setting.pop(setting, None)
+            self.terms.wrongly_blamed_settings.add(setting)
+
+    def _drops_suspects(self, sent: GenerateConfig, *, one_by_one: bool) -> bool:
         """Leave out, once per model, untried settings but the limit: each alone if refused, then
         all together.
 
         Candidates for the first token that a method needs come last, and then nothing is sent.
         """
-        if any(
-            _of(sent, name) != _of(self.settings(), name) for name in self.likes
-        ):  # another call left it out
+        if any(self._gave_up_meanwhile(setting, sent) for setting in self.negotiable_settings):
             return True
-        self.failed()
-        if self.guesses is None:
-            kept = {
-                "max_tokens",
-                "logprobs" if self.needs_logprobs else "",
-                *self.terms.taken,
-                *self.terms.guessed,
-            }
-            names = [
-                name for name in self.likes if name not in kept and getattr(sent, name) is not None
-            ]
-            self.terms.guessed.update(names)
-            self.guesses = [[name] for name in names if one_by_one and len(names) > 1] + [names]
-            self.guesses += [["logprobs"]] if one_by_one and self.needs_logprobs else []
-        self.guessed = self.guesses.pop(0) if self.guesses else []
-        self.terms.instead |= {name: _without(name) for name in self.guessed}
-        return bool(self.guessed)
+        self.restore_suspects()
+        if self.remaining_suspects is None:
+            self.remaining_suspects = self._suspects(sent, one_by_one=one_by_one)
+        self.dropped_suspects = self.remaining_suspects.pop(0) if self.remaining_suspects else []
+        for setting in self.dropped_suspects:
+            self.terms.replacement_by_refused_setting[setting] = dict(_left_out(setting))
+        return bool(self.dropped_suspects)
 
-    def failed(self) -> None:
-        """Note that no setting was to blame: what was left out on a guess is sent again."""
-        for name in self.guessed:
-            self.terms.instead.pop(name, None)
+    def _suspects(self, sent: GenerateConfig, *, one_by_one: bool) -> list[list[str]]:
+        """Groups of settings that may be to blame, in the order in which they are left out."""
+        unsuspected = {"max_tokens", *self.terms.accepted_settings}
+        unsuspected |= self.terms.dropped_on_suspicion
+        if self.needs_logprobs:
+            unsuspected.add("logprobs")
+        suspects = [
+            setting
+            for setting in self.negotiable_settings
+            if setting not in unsuspected and getattr(sent, setting) is not None
+        ]
+        self.terms.dropped_on_suspicion.update(suspects)
 
-    def needs_room(self, reply: Reply, sent: GenerateConfig) -> bool:
+        groups = [suspects]
+        if one_by_one and len(suspects) > 1:
+            groups = [*([setting] for setting in suspects), suspects]
+        if one_by_one and self.needs_logprobs:
+            groups.append(["logprobs"])
+        return groups
+
+    def restore_suspects(self) -> None:
+        """Note that no setting was to blame: what was left out on suspicion is sent again."""
+        for setting in self.dropped_suspects:
+            self.terms.replacement_by_refused_setting.pop(setting, None)
+
+    def takes_room_to_think(self, reply: Reply, sent: GenerateConfig) -> bool:
         """Whether a reply used up its limit before it began, and should be asked for with a larger
         one; once.
         """
-        nothing = (
-            reply.stop_reason == "max_tokens"
-            and reply.problem
-            and (reply.reasoned or not reply.text.strip())
-        )
-        if self.room and self.terms.thinks is None:
-            self.terms.thinks = not nothing and reply.stop_reason != "model_length"
-        limit = sent.max_tokens or _ROOM
-        if (
-            not nothing
-            or self.room
-            or self.terms.thinks is False
-            or "max_tokens" not in self.likes
-            or limit >= _ROOM
-        ):
+        is_empty = reply.reasoned or not reply.text.strip()
+        used_up_limit = bool(reply.stop_reason == "max_tokens" and reply.problem and is_empty)
+        if self.has_room_to_think and self.terms.thinks is None:
+            self.terms.thinks = not used_up_limit and reply.stop_reason != "model_length"
+        if not used_up_limit or self.has_room_to_think or self.terms.thinks is False:
             return False
-        self.room = True
-        return (self.settings().max_tokens or 0) > limit
+        sent_limit = sent.max_tokens or THINKING_ROOM_TOKENS
+        if "max_tokens" not in self.negotiable_settings or sent_limit >= THINKING_ROOM_TOKENS:
+            return False
+        self.has_room_to_think = True
+        return (self.settings_to_send().max_tokens or 0) > sent_limit
 
-    def overflows(self, reply: Reply, sent: GenerateConfig) -> bool:
+    def lowers_limit(self, reply: Reply, sent: GenerateConfig) -> bool:
         """Whether prompt and limit exceed what the model holds, by its words, and a lower limit is
         sent.
         """
-        if reply.stop_reason != "model_length" or "max_tokens" not in self.likes:
+        if reply.stop_reason != "model_length" or "max_tokens" not in self.negotiable_settings:
             return False
-        refused = Objection(("max_tokens",), reply.text)
-        return refused.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(
-            refused, sent
-        )
+        objection = Objection(("max_tokens",), reply.text)
+        if objection.replacement("max_tokens", sent)["max_tokens"] is None:
+            return False
+        return self.gives_up_refused_setting(objection, sent)
 
 
-async def agree(
+async def negotiated_reply(
     model: Model,
     send: Send,
     *,
@@ -766,18 +853,19 @@ async def agree(
         Refused: It did so before, for every call of this run; nothing is sent.
     """
     terms = terms_of(model)
-    call = _Call(terms, wishes, needs)
-    async with terms.turn(call.trials):
+    call = _NegotiatedCall(terms, wishes, needs)
+    async with terms.trial_turn(call.awaited_trials):
         while not call.lacks_logprobs():
-            _refuse_if_closed(model)
-            sent = call.settings()
-            with Refusal() as refusal:
-                output, settings, earlier = await with_request(model, send(sent))
-            if refusal.objection is not None and refusal.error is not None:
-                if not call.gives_up(refusal.objection, sent):
-                    call.failed()
-                    raise refusal.error
+            _raise_if_run_is_refused(model)
+            sent = call.settings_to_send()
+            with CaughtObjection() as caught:
+                output, request_settings, is_earlier = await with_request(model, send(sent))
+            if caught.objection is not None and caught.error is not None:
+                if not call.gives_up_refused_setting(caught.objection, sent):
+                    call.restore_suspects()
+                    raise caught.error
                 continue
+
             terms.opens_thought |= split_completion(output).lacks_opening
             reply = reply_from(
                 output,
@@ -787,13 +875,14 @@ async def agree(
                 tools=tools,
                 opens_thought=terms.opens_thought,
             )
-            if call.overflows(reply, sent) or call.needs_room(reply, sent):
+            if call.lowers_limit(reply, sent) or call.takes_room_to_think(reply, sent):
                 continue
-            thinks = bool(terms.thinks) and "max_tokens" in call.likes
-            reply = reply.model_copy(update={"applied": applied(settings, thinks=thinks)})
+
+            thinks = bool(terms.thinks) and "max_tokens" in call.negotiable_settings
+            reply = reply.model_copy(update={"applied": applied(request_settings, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
-                terms.mute = True
-            if not earlier:
+                terms.gives_no_logprobs = True
+            if not is_earlier:
                 usage = output.usage or ModelUsage()
                 busy.calls.note(str(model), usage.total_tokens, usage.total_cost or 0.0)
             return reply
@@ -805,11 +894,14 @@ def _has_logprobs(output: ModelOutput) -> bool:
     return bool(logprobs and logprobs.content)
 
 
-def _of(config: GenerateConfig, name: str) -> tuple[Any, ...]:
-    return (
-        (config.logprobs, config.top_logprobs) if name == "logprobs" else (getattr(config, name),)
-    )
+def _fields_of(setting: str) -> tuple[str, ...]:
+    """Fields of GenerateConfig that are sent or left out together."""
+    return ("logprobs", "top_logprobs") if setting == "logprobs" else (setting,)
 
 
-def _without(name: str) -> dict[str, None]:
-    return {"logprobs": None, "top_logprobs": None} if name == "logprobs" else {name: None}
+def _values_of(setting: str, settings: GenerateConfig) -> list[Any]:
+    return [getattr(settings, name) for name in _fields_of(setting)]
+
+
+def _left_out(setting: str) -> dict[str, None]:
+    return dict.fromkeys(_fields_of(setting))

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack
 from inspect_ai import Epochs, Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import HeadlineMetric
-from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.model import ChatMessage, GenerateConfig, get_model
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
@@ -26,9 +26,7 @@ from selfprobe.data.samples import dataset_of
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import only_known, whole
 from selfprobe.errors.inspect_private import registry_info
-from selfprobe.solvers import act as _act
-from selfprobe.solvers import act as _answer
-from selfprobe.solvers import ask
+from selfprobe.solvers import act, ask
 from selfprobe.solvers.ask import PromptFunction, Prompts, Settings, in_a_run, rehearsing, sole
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
@@ -100,26 +98,27 @@ class Whom:
     """Numbered replies of the target to other items, where the prompt shows them."""
 
     @staticmethod
-    def worded(
-        prompt: str, *, shown: str, words: Mapping[str, Mapping[str, str]] = WHO
+    def prompt_variants(
+        prompt: str, *, examples_intro: str, words: Mapping[str, Mapping[str, str]] = WHO
     ) -> dict[str, str]:
-        """Prompts about each of them, from one with slots; other fields are left unchanged.
+        """Prompts about each kind of model, from one with slots; other fields are left unchanged.
 
         Args:
             prompt: Prompt with slots such as {who}.
-            shown: Text before it where replies are shown, with {examples}.
+            examples_intro: Text before it where replies are shown, with {examples}.
             words: Words in the slots.
         """
-        made = dict[str, str]()
-        for kind, slots in words.items():
-            made[kind] = shown * (kind == "shown") + prompt
-            for slot, word in slots.items():
-                made[kind] = made[kind].replace(f"{{{slot}}}", word)
-        return made
+        variants: dict[str, str] = {}
+        for kind, word_by_slot in words.items():
+            variant = examples_intro + prompt if kind == "shown" else prompt
+            for slot, word in word_by_slot.items():
+                variant = variant.replace(f"{{{slot}}}", word)
+            variants[kind] = variant
+        return variants
 
-    def asked(self, prompts: Mapping[str, str], **fields: object) -> str:
+    def render_prompt(self, variants: Mapping[str, str], **fields: object) -> str:
         """Prompt about this model, with its fields."""
-        return prompts[self.kind].format(name=self.name, examples=self.examples, **fields)
+        return variants[self.kind].format(name=self.name, examples=self.examples, **fields)
 
 
 OTHER = "other_"
@@ -147,9 +146,6 @@ readable one.
 AboutPrompts = Callable[[TaskState, Whom], Prompts]
 """Function from a sample's state and a model to the prompts about that model, by name."""
 
-_ALSO = {"asked": "named", "replayed": "self", "both": "self,other"}
-"""Words of earlier versions, for a hint."""
-
 
 def arms_of(about: object) -> tuple[str, ...]:
     """Arms of an observer's questions: self, other, both of them, named, or shown:N.
@@ -160,42 +156,40 @@ def arms_of(about: object) -> tuple[str, ...]:
     Raises:
         InputError: It is something else, or several of which one is another target.
     """
-    parts = (
-        about.split(",")
-        if isinstance(about, str)
-        else about
-        if isinstance(about, list)
-        else [about]
-    )
-    names = list(dict.fromkeys(one.strip() if isinstance(one, str) else one for one in parts))
-    for name in names:
-        if name not in ("self", "other", "named") and (
-            not isinstance(name, str) or not re.fullmatch(r"shown:[1-9][0-9]{0,2}", name)
-        ):
-            hint = (
-                f"; did you mean {_ALSO[name]}?" if isinstance(name, str) and name in _ALSO else ""
-            )
+    entries: list[object] = [about]
+    if isinstance(about, str):
+        entries = list(about.split(","))
+    elif isinstance(about, list):
+        entries = about
+
+    arms: list[str] = []
+    for entry in entries:
+        arm = entry.strip() if isinstance(entry, str) else ""
+        is_arm = arm in ("self", "other", "named") or re.fullmatch(r"shown:[1-9][0-9]{0,2}", arm)
+        if not is_arm:
+            value = arm if isinstance(entry, str) else entry
             raise InputError(
-                f"about must be self, other, self,other, named, or shown:N with N from 1 to 999, got {name!r}{hint}"
+                "about must be self, other, self,other, named, or shown:N with N from 1 to 999, "
+                f"got {value!r}"
             )
-    if not names or (len(names) > 1 and set(names) != {"self", "other"}):
+        if arm not in arms:
+            arms.append(arm)
+    if not arms or (len(arms) > 1 and set(arms) != {"self", "other"}):
         raise InputError(
-            f"about={','.join(map(str, names))}: only self and other go together; give the others a run each"
+            f"about={','.join(arms)}: only self and other go together; give the others a run each"
         )
-    return tuple(sorted(map(str, names), reverse=True))
+    return tuple(sorted(arms, reverse=True))
 
 
 def examples_of(arm: str) -> int | None:
     """Number of the target's replies that an arm shows: 0 for a name alone, None where it shows
     nothing of a target.
     """
-    return (
-        int(arm.removeprefix("shown:"))
-        if arm.startswith("shown:")
-        else 0
-        if arm == "named"
-        else None
-    )
+    if arm == "named":
+        return 0
+    if arm.startswith("shown:"):
+        return int(arm.removeprefix("shown:"))
+    return None
 
 
 @dataclass(frozen=True)
@@ -204,10 +198,12 @@ class Examples:
 
     acts: Replay
     table: Table
-    shows: Example
+    text_of_example: Example
     items: int | None = None
     """Number of the log's items, the first ones, whose replies may be shown; None is all."""
-    seen: dict[tuple[str, str], str | None] = field(default_factory=dict, compare=False, repr=False)
+    text_by_place: dict[tuple[str, str], str | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     """Log and item → its text, once it is made."""
 
     def __call__(self, state: TaskState, count: int) -> dict[str, str]:
@@ -220,52 +216,61 @@ class Examples:
         Raises:
             LookupError: The log has no readable act at another item.
         """
-        asked, text = str(state.sample_id), state.input_text
-        kinds = {str(row["id"]): row.get("kind") or row.get("category") for row in self.table.rows}
-        others = [
-            row for row in self._rows() if str(row["id"]) != asked and text not in row.values()
-        ]
-        others.sort(
-            key=lambda row: (
-                kinds[str(row["id"])] != kinds.get(asked),
-                _drawn(asked, str(row["id"])),
-            )
-        )
-        found: dict[str, str] = {}
-        for row in others:
-            if len(found) < count and (shown := self._shown(row)) is not None:
-                found[str(row["id"])] = shown
-        if not found:
-            raise LookupError(
-                f"{self.acts.file}: no reply to another item than {asked!r} that could be shown; "
-                "run the target on more items"
-            )
-        return found
+        target_item = str(state.sample_id)
+        kind_by_item = {
+            str(row["id"]): row.get("kind") or row.get("category") for row in self.table.rows
+        }
 
-    def _rows(self) -> Sequence[Row]:
+        def order(row: Row) -> tuple[bool, bytes]:
+            item = str(row["id"])
+            is_other_kind = kind_by_item[item] != kind_by_item.get(target_item)
+            return is_other_kind, _drawn_position(target_item, item)
+
+        other_rows = [
+            row
+            for row in self._candidate_rows()
+            if str(row["id"]) != target_item and state.input_text not in row.values()
+        ]
+        text_by_item: dict[str, str] = {}
+        for row in sorted(other_rows, key=order):
+            if len(text_by_item) == count:
+                break
+            text = self._text(row)
+            if text is not None:
+                text_by_item[str(row["id"])] = text
+        if not text_by_item:
+            raise LookupError(
+                f"{self.acts.file}: no reply to another item than {target_item!r} that could be "
+                "shown; run the target on more items"
+            )
+        return text_by_item
+
+    def _candidate_rows(self) -> Sequence[Row]:
         if self.items is None:
             return self.table.rows
         first_items = set(self.acts.items[: self.items])
         return [row for row in self.table.rows if str(row["id"]) in first_items]
 
-    def _shown(self, row: Row) -> str | None:
-        place = (self.acts.file, str(row["id"]))
-        if place not in self.seen:
-            epochs = self.acts.of_item(place[1])
-            self.seen[place] = self.shows(row, Acts(epochs)) if epochs else None
-        return self.seen[place]
+    def _text(self, row: Row) -> str | None:
+        item = str(row["id"])
+        place = (self.acts.file, item)
+        if place not in self.text_by_place:
+            epochs = self.acts.of_item(item)
+            self.text_by_place[place] = self.text_of_example(row, Acts(epochs)) if epochs else None
+        return self.text_by_place[place]
 
 
-def _drawn(asked: str, item: str) -> bytes:
-    """Place in an order that is fixed for the item that is asked about, and different for each
+def _drawn_position(target_item: str, item: str) -> bytes:
+    """Position in an order that is fixed for the item that is asked about, and different for each
     item.
     """
-    return blake2b(f"{asked}\x1f{item}".encode(), digest_size=8).digest()
+    return blake2b(f"{target_item}\x1f{item}".encode(), digest_size=8).digest()
 
 
-def _informed(target: str, shown: Sequence[str]) -> Whom:
-    numbered = [f"{i}. {text}" for i, text in enumerate(shown, start=1)]
-    return Whom("shown" if shown else "named", target.partition("/")[2], "\n\n".join(numbered))
+def _informed_about(target: str, example_texts: Sequence[str]) -> Whom:
+    numbered = [f"{number}. {text}" for number, text in enumerate(example_texts, start=1)]
+    kind: Kind = "shown" if example_texts else "named"
+    return Whom(kind, target.partition("/")[2], "\n\n".join(numbered))
 
 
 def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
@@ -276,18 +281,24 @@ def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
         InputError: While the task is built in a run with another target: both answers are compared
             with what the observer does itself.
     """
-    if "other" in arms and in_a_run() and (target := str(sole("target"))) != str(get_model()):
-        raise InputError(
-            f"about={','.join(arms)} compares the answers with what the observer does itself; the target here is "
-            f"{target}: leave out the role target"
-        )
+    if "other" in arms and in_a_run():
+        target = str(sole("target"))
+        if target != str(get_model()):
+            raise InputError(
+                f"about={','.join(arms)} compares the answers with what the observer does itself; "
+                f"the target here is {target}: leave out the role target"
+            )
 
-    def framed(state: TaskState) -> Prompts:
-        own = prompts(state, Whom()) if "self" in arms else {}
-        other = prompts(state, Whom("other")) if "other" in arms else {}
-        return {**own, **{OTHER + name: prompt for name, prompt in other.items()}}
+    def framed_prompts(state: TaskState) -> Prompts:
+        framed: dict[str, str | list[ChatMessage]] = {}
+        if "self" in arms:
+            framed |= prompts(state, Whom())
+        if "other" in arms:
+            for name, prompt in prompts(state, Whom("other")).items():
+                framed[OTHER + name] = prompt
+        return framed
 
-    return framed
+    return framed_prompts
 
 
 class Prediction:
@@ -325,16 +336,16 @@ class Prediction:
             self.table = data
         else:
             self.table = load(data if dataset is None else dataset, tuple(columns), further)
-        self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
-        self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
-        self.acting, self.short = (
-            user_settings(act_tokens, self.effort),
-            user_settings(self.answer_tokens),
-        )
-        asked = {"effort": self.effort}
-        self.observer_log, self.target_log = shared.get("observer_log"), shared.get("target_log")
+        self.columns = columns
+        self.arms = arms_of(shared.get("about", "self"))
+        self.effort = shared.get("effort")
+        self.answer_tokens = shared.get("answer_tokens")
+        self.observer_log = shared.get("observer_log")
+        self.target_log = shared.get("target_log")
+        self.act_needs = user_settings(act_tokens, self.effort)
+        self.answer_needs = user_settings(self.answer_tokens)
         self.acts = replay_log(
-            self.target_log, task, self.table, "acts", act_tokens=act_tokens, **asked
+            self.target_log, task, self.table, "acts", act_tokens=act_tokens, effort=self.effort
         )
         self.answers = replay_log(
             self.observer_log,
@@ -342,7 +353,7 @@ class Prediction:
             self.table,
             "answers",
             answer_tokens=self.answer_tokens,
-            **asked,
+            effort=self.effort,
         )
 
     def act(
@@ -353,7 +364,7 @@ class Prediction:
         needs: GenerateConfig | None = None,
         may_be_cut: bool = False,
         replayed: bool = True,
-        **same: object,
+        **argument_values: object,
     ) -> Solver:
         """Solver of the target's replies; see `solvers.act`.
 
@@ -364,18 +375,28 @@ class Prediction:
             may_be_cut: Whether a reply that ends at the token limit is good.
             replayed: Whether they are in the target's log; False for replies to an observer's
                 prompt.
-            same: Arguments that determined how they were asked for: a log with other values is
+            argument_values: Arguments that determined how they were asked for: a log with other values is
                 refused.
 
         Raises:
             InputError: The log's replies were asked for in another way.
         """
-        replay = of_same(self.acts, "acts", **same) if replayed else None
-        needs = self.acting if needs is None else needs
-        return _act.act(prompts, config=config, needs=needs, may_be_cut=may_be_cut, replay=replay)
+        replay = of_same(self.acts, "acts", **argument_values) if replayed else None
+        return act.act(
+            prompts,
+            config=config,
+            needs=self.act_needs if needs is None else needs,
+            may_be_cut=may_be_cut,
+            replay=replay,
+        )
 
     def answer(
-        self, prompts: PromptFunction, config: Settings, *, effort: bool = True, **same: object
+        self,
+        prompts: PromptFunction,
+        config: Settings,
+        *,
+        effort: bool = True,
+        **argument_values: object,
     ) -> Solver:
         """Solver of the observer's replies; see `solvers.answer`.
 
@@ -384,16 +405,17 @@ class Prediction:
                 replies.
             config: Settings of the method.
             effort: Whether the user's `effort` applies to them too.
-            same: Arguments that determined how they were asked for: a log with other values is
+            argument_values: Arguments that determined how they were asked for: a log with other values is
                 refused.
 
         Raises:
             InputError: The log's replies were asked for in another way.
         """
-        needs = user_settings(self.answer_tokens, self.effort) if effort else self.short
-        return _answer.answer(
-            prompts, config=config, needs=needs, replay=of_same(self.answers, "answers", **same)
-        )
+        needs = self.answer_needs
+        if effort:
+            needs = user_settings(self.answer_tokens, self.effort)
+        replay = of_same(self.answers, "answers", **argument_values)
+        return act.answer(prompts, config=config, needs=needs, replay=replay)
 
     def predict(
         self,
@@ -402,7 +424,7 @@ class Prediction:
         example: Example,
         *,
         effort: bool = True,
-        **same: object,
+        **argument_values: object,
     ) -> Solver:
         """Solver of the observer's replies to prompts about the model that the user names.
 
@@ -411,60 +433,62 @@ class Prediction:
             config: Settings of the method.
             example: Function that shows a reply of the target.
             effort: Whether the user's `effort` applies to them too.
-            same: See `answer`.
+            argument_values: See `answer`.
 
         Raises:
             InputError: Answers are replayed, and asked about another target; replies are shown, and
                 there is no log.
         """
-        return self.answer(self._about(prompts, example), config, effort=effort, **same)
+        return self.answer(self._about(prompts, example), config, effort=effort, **argument_values)
 
     def _about(self, prompts: AboutPrompts, example: Example) -> PromptFunction:
         """Prompts; a model that is its own target is always asked about itself."""
-        count = examples_of(self.arms[0])
-        if self.shown_items is not None and not count:
+        arm = self.arms[0]
+        example_count = examples_of(arm)
+        if self.shown_items is not None and not example_count:
             raise InputError(
-                f"shown_items={self.shown_items} goes with about=shown:N, got about={','.join(self.arms)}"
+                f"shown_items={self.shown_items} goes with about=shown:N, "
+                f"got about={','.join(self.arms)}"
             )
-        own = frame(self.arms if count is None else ("self",), prompts)
-        if count is None:
-            return own
+        if example_count is None:
+            return frame(self.arms, prompts)
         if self.observer_log is not None:
             raise InputError(
-                f"about={self.arms[0]} asks the observer, observer_log replays its answers: leave one out"
+                f"about={arm} asks the observer, observer_log replays its answers: leave one out"
             )
-        if count and self.acts is None and not rehearsing():
+        if example_count and self.acts is None and not rehearsing():
             raise InputError(
-                f"about={self.arms[0]} shows the target's recorded replies: pass target_log, a log of the target on "
-                "itself"
+                f"about={arm} shows the target's recorded replies: pass target_log, a log of the "
+                "target on itself"
             )
-        examples = (
-            Examples(self.acts, self.table, example, self.shown_items)
-            if self.acts is not None
-            else None
-        )
 
-        def informed(state: TaskState) -> Prompts:
+        prompts_about_self = frame(("self",), prompts)
+        examples = None
+        if self.acts is not None and example_count:
+            examples = Examples(self.acts, self.table, example, self.shown_items)
+
+        def informed_prompts(state: TaskState) -> Prompts:
             if rehearsing():
-                return prompts(state, self._guessed(state, count, example))
+                return prompts(state, self._rehearsed_target(state, example_count, example))
             target = str(sole("target"))
             if target == str(get_model()):
-                return own(state)
-            shown = examples(state, count) if count and examples else {}
-            state.metadata["shown"] = list(
-                shown
-            )  # names of the shown items, for a reader of the log
-            return prompts(state, _informed(target, list(shown.values())))
+                return prompts_about_self(state)
+            text_by_item = examples(state, example_count) if examples else {}
+            state.metadata["shown"] = list(text_by_item)  # for a reader of the log
+            return prompts(state, _informed_about(target, list(text_by_item.values())))
 
-        return informed
+        return informed_prompts
 
-    def _guessed(self, state: TaskState, count: int, example: Example) -> Whom:
+    def _rehearsed_target(self, state: TaskState, example_count: int, example: Example) -> Whom:
         """Model shown in a rehearsal: the item's own reply, once for each reply to another item
         that will be shown.
         """
-        row = next(row for row in self.table.rows if str(row["id"]) == str(state.sample_id))
-        text = example(row, Acts([state.store_as(Record).acts])) if count else None
-        return _informed("provider/another-model", [text or ""] * count)
+        item = str(state.sample_id)
+        [row, *_] = [row for row in self.table.rows if str(row["id"]) == item]
+        text = None
+        if example_count:
+            text = example(row, Acts([state.store_as(Record).acts]))
+        return _informed_about("provider/another-model", [text or ""] * example_count)
 
     together = staticmethod(ask.together)
     """Solver that runs calls that need not wait for one another."""
@@ -500,8 +524,9 @@ class Prediction:
         def to_sample(row: Row) -> Sample:
             return self._sample(row, sample, metadata or {})
 
-        shown = [f"{OTHER * (self.arms == ('other',))}{key}" for key in keys]
-        name = registry_info(scorer).name.rpartition("/")[2]
+        prefix = OTHER if self.arms == ("other",) else ""
+        decision_keys = [f"{prefix}{key}" for key in keys]
+        scorer_name = registry_info(scorer).name.rpartition("/")[2]
         return Task(
             dataset=dataset_of(self.table.rows, to_sample, self.table.name),
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
@@ -510,17 +535,20 @@ class Prediction:
             continue_on_fail=True,
             early_stopping=leave_out_failed(self.acts, self.answers),
             headline_metric=headline,
-            viewer=worst_first(name, *shown) if keys else None,
+            viewer=worst_first(scorer_name, *decision_keys) if keys else None,
             version=self.table.version(version),
             metadata={**ask.task_metadata(self.table), **(about or {})},
         )
 
     def _sample(
-        self, row: Row, sample: Callable[[Row], Sample] | None, metadata: Mapping[str, Any]
+        self, row: Row, make_sample: Callable[[Row], Sample] | None, metadata: Mapping[str, Any]
     ) -> Sample:
-        made = sample(row) if sample else Sample(id=row["id"], input=row[self.columns[0]])
-        made.metadata = {**metadata, **(made.metadata or {}), **groups_of(row)}
-        return made
+        if make_sample is None:
+            sample = Sample(id=row["id"], input=row[self.columns[0]])
+        else:
+            sample = make_sample(row)
+        sample.metadata = {**metadata, **(sample.metadata or {}), **groups_of(row)}
+        return sample
 
 
 def worst_first(scorer: str, *keys: str) -> ViewerConfig:
@@ -531,16 +559,16 @@ def worst_first(scorer: str, *keys: str) -> ViewerConfig:
         scorer: Name of the scorer.
         keys: Keys of the decisions to sort by.
     """
-    shown = [
-        TaskSamplesColumn(id=name)
-        for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")
-    ]
+    leading_columns = ("sampleStatus", "sampleId", "epoch", "input", "answer")
     columns = [
-        *shown,
+        *map(_column, leading_columns),
         *(TaskSamplesColumn.score(scorer, key) for key in keys),
-        TaskSamplesColumn(id="error"),
+        _column("error"),
     ]
     sort = [TaskSamplesSort.score(scorer, key) for key in keys]
-    return ViewerConfig(
-        task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort)
-    )
+    view = TaskSamplesView(name="worst first", columns=columns, sort=sort)
+    return ViewerConfig(task_samples_view=view)
+
+
+def _column(name: str) -> TaskSamplesColumn:
+    return TaskSamplesColumn(id=name)

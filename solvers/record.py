@@ -74,20 +74,17 @@ REASONS: dict[Problem, str] = {
 HALF_CHARACTER = "half_character"
 """Key in a `ModelOutput.metadata` that `whole_characters` has mended."""
 
-_HALF = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 ENDING = "ending"
 """Key in an output's metadata of the vendor's own word for how the reply ended."""
 
 _ENDINGS: dict[str, Problem] = {
     **dict.fromkeys(
-        ("error", "failed", "timeout", "network_error", "insufficient_system_resource"), "failed"
-    ),
-    **dict.fromkeys(
-        ("other", "language", "malformed_function_call", "malformed_response"), "failed"
-    ),
-    **dict.fromkeys(
-        ("unexpected_tool_call", "too_many_tool_calls", "missing_thought_signature"), "failed"
+        "error failed timeout network_error insufficient_system_resource other language "
+        "malformed_function_call malformed_response unexpected_tool_call too_many_tool_calls "
+        "missing_thought_signature".split(),
+        "failed",
     ),
     **dict.fromkeys(("cancelled", "canceled", "abort", "aborted", "user_cancel"), "cancelled"),
     **dict.fromkeys(("incomplete", "in_progress", "queued"), "unfinished"),
@@ -97,22 +94,28 @@ _ENDINGS: dict[str, Problem] = {
 against a reply.
 """
 
-_NO_REPLY = "(no content)"
+_INSPECTS_EMPTY_TEXT = "(no content)"
 """Inspect's text for a reply of Gemini's that holds none."""
 
 _IN_PROCESS = ("planted/", "mockllm/", "embedded/")
 """Providers inside this process, where no other model can answer."""
 
-_NAME = 80
+_MODEL_NAME_CHARACTERS = 80
 """Number of characters of a model's name that are kept, which a gateway writes."""
 
-SHORT_ECHO, LONG_ECHO = 40, 200
-"""Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no
-model's; from the first on a reply that begins with it is noted. People ask for "yes" and get it,
-and models say a question again before they answer it.
+SHORT_ECHO_CHARACTERS = 40
+"""Characters of a prompt from which a reply that is the prompt is certainly no model's, and one
+that begins with it is noted. People ask for "yes" and get it.
 """
 
-_REPEAT = re.compile(r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b", re.IGNORECASE)
+LONG_ECHO_CHARACTERS = 200
+"""Characters of a prompt from which a reply that begins with it is certainly no model's. Models say
+a shorter question again before they answer it.
+"""
+
+_ASKS_FOR_ITSELF = re.compile(
+    r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b", re.IGNORECASE
+)
 """Words of a prompt that may ask for itself."""
 
 SPLIT_BY_SERVER = "start its server with --reasoning-parser NAME (vLLM, SGLang) or --reasoning-format auto (llama.cpp)"
@@ -120,12 +123,12 @@ SPLIT_BY_SERVER = "start its server with --reasoning-parser NAME (vLLM, SGLang) 
 
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
 
-_RESPONSES_ITEM = "rs_"
+_RESPONSES_ITEM_PREFIX = "rs_"
 """Beginning of the id of an item of reasoning in OpenAI's Responses; the item may hold nothing that
 can be read.
 """
 
-_SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
+_SUMMARY_FORMATS = ("anthropic-claude-v1", "google-gemini-v1")
 """OpenRouter's formats in which the readable text is a summary: those providers never show the
 trace itself.
 """
@@ -185,8 +188,7 @@ class Reply(BaseModel):
     model: str
     """Name of the model that was asked, in Inspect's form (provider/name)."""
     answered_by: str | None = None
-    """Name of the model that wrote it, from the vendor; None where the vendor names none, and in
-    logs up to 0.2.0.
+    """Name of the model that wrote it, from the vendor; None where the vendor names none.
     """
     stop_reason: StopReason
     problem: Problem | None = None
@@ -207,7 +209,7 @@ class Reply(BaseModel):
     `reasoning` then.
     """
     applied: Applied | None = None
-    """Settings that were really sent; None in logs of versions up to 0.2.0."""
+    """Settings that were really sent; None where no provider was asked."""
 
     @model_validator(mode="before")
     @classmethod
@@ -227,8 +229,9 @@ class Reply(BaseModel):
     @property
     def reasoned(self) -> bool:
         """Whether the model reasoned before it replied, shown or not."""
-        unseen = self.reasoning_tokens is None and self.applied is not None and self.applied.thinks
-        return self.reasoning_kind != "none" or bool(self.reasoning_tokens) or unseen
+        if self.reasoning_tokens is None and self.applied is not None and self.applied.thinks:
+            return True
+        return self.reasoning_kind != "none" or bool(self.reasoning_tokens)
 
 
 class Record(StoreModel):
@@ -246,7 +249,7 @@ class Record(StoreModel):
         Other content from a log (plain dicts) is still validated. Where a version of Inspect no
         longer calls this, only time is lost.
         """
-        if isinstance(value, dict) and all(isinstance(each, Reply) for each in value.values()):
+        if isinstance(value, dict) and all(isinstance(entry, Reply) for entry in value.values()):
             return value
         return super()._coerce_value(field_name, value)
 
@@ -267,18 +270,21 @@ def graded_name(grader: str, name: str) -> str:
 
 def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
     """Grader → its replies by the prompt's name, for one grader as for a panel."""
-    graders: dict[str, dict[str, Reply]] = {}
+    replies_by_grader: dict[str, dict[str, Reply]] = {}
     for name, reply in grades.items():
-        graders.setdefault(reply.model, {})[name.removeprefix(graded_name(reply.model, ""))] = reply
-    return graders
+        prompt_name = name.removeprefix(graded_name(reply.model, ""))
+        replies_by_grader.setdefault(reply.model, {})[prompt_name] = reply
+    return replies_by_grader
 
 
-def is_another(asked: str, answered: str) -> bool:
+def is_another(asked_model: str, answering_model: str) -> bool:
     """Whether a vendor's name for the model that answered is certainly of another model than the
     one that was asked.
     """
-    named = answered and answered[0] != "(" and not asked.startswith(_IN_PROCESS)
-    return bool(named) and not same_model(asked, answered)
+    is_named = bool(answering_model) and answering_model[0] != "("
+    if not is_named or asked_model.startswith(_IN_PROCESS):
+        return False
+    return not same_model(asked_model, answering_model)
 
 
 def act_fault(reply: Reply) -> str | None:
@@ -304,18 +310,24 @@ def whole_characters(output: ModelOutput) -> ModelOutput:
     except PydanticSerializationError as error:
         if "surrogates not allowed" not in str(error):
             raise
-        mended: ModelOutput = ModelOutput.model_validate(_mended(output.model_dump()))
-        mended.metadata = {**(mended.metadata or {}), HALF_CHARACTER: True}
-        return mended
+        content = _with_whole_characters(output.model_dump())
+        whole_output: ModelOutput = ModelOutput.model_validate(content)
+        whole_output.metadata = {**(whole_output.metadata or {}), HALF_CHARACTER: True}
+        return whole_output
     return output
 
 
-def _mended(value: Any) -> Any:
+def _with_whole_characters(value: Any) -> Any:
     if isinstance(value, str):
-        return _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+        return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
-        return {_mended(key): _mended(inner) for key, inner in value.items()}
-    return [_mended(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {
+            _with_whole_characters(key): _with_whole_characters(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_with_whole_characters(inner) for inner in value]
+    return value
 
 
 def reply_from(
@@ -341,21 +353,25 @@ def reply_from(
     """
     output = whole_characters(output)
     split = split_completion(output, opens_thought=opens_thought)
-    text = "\n".join([*([split.answer] if split.answer else []), *_calls(output)])
-    kind, reasoning = _reasoning(output, model)
-    if split.thought and kind in ("none", "full"):
-        kind, reasoning = "full", "\n".join(filter(None, [reasoning, split.thought]))
-    echoes, foreign = _echo(text, prompt)
-    problem = _problem(text, output, split, may_be_cut=may_be_cut, foreign=foreign, tools=tools)
+    answers = [split.answer] if split.answer else []
+    text = "\n".join([*answers, *_tool_calls(output)])
+    reasoning_kind, reasoning = _reasoning(output, model)
+    if split.thought and reasoning_kind in ("none", "full"):
+        reasoning_kind = "full"
+        reasoning = f"{reasoning}\n{split.thought}" if reasoning else split.thought
+    echoes, is_foreign = _echo(text, prompt)
+    problem = _problem(
+        text, output, split, may_be_cut=may_be_cut, is_foreign=is_foreign, tools=tools
+    )
     return Reply(
         text=text,
         model=str(model),
-        answered_by=output.model[:_NAME] or None,
+        answered_by=output.model[:_MODEL_NAME_CHARACTERS] or None,
         stop_reason=output.stop_reason,
         problem=problem,
         echoes=echoes,
         reasoning=reasoning,
-        reasoning_kind=kind,
+        reasoning_kind=reasoning_kind,
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
         first_token=_first_token(output, text, split),
         inline_thought=bool(split.thought) or split.has_marker,
@@ -376,82 +392,89 @@ def split_completion(output: ModelOutput, *, opens_thought: bool = False) -> Spl
 def _reasoning_parts(output: ModelOutput) -> list[ContentReasoning]:
     """Reasoning that Inspect's provider split off."""
     content = output.message.content if output.choices else ""
-    return (
-        []
-        if isinstance(content, str)
-        else [part for part in content if isinstance(part, ContentReasoning)]
-    )
+    if isinstance(content, str):
+        return []
+    return [part for part in content if isinstance(part, ContentReasoning)]
 
 
-def _calls(output: ModelOutput) -> list[str]:
+def _tool_calls(output: ModelOutput) -> list[str]:
     """Calls of the offered tools, in their form in a conversation that is text."""
     calls = (output.message.tool_calls or []) if output.choices else []
     return [call_text(call.function, call.arguments) for call in calls]
 
 
 def _problem(
-    text: str, output: ModelOutput, split: Split, *, may_be_cut: bool, foreign: bool, tools: bool
+    text: str,
+    output: ModelOutput,
+    split: Split,
+    *,
+    may_be_cut: bool,
+    is_foreign: bool,
+    tools: bool,
 ) -> Problem | None:
     if output.stop_reason == "content_filter":
         return "filtered"
-    if (
-        output.stop_reason == "model_length"
-    ):  # the prompt did not fit: the text is the provider's error message
+    # The prompt did not fit: the text is the provider's error message.
+    if output.stop_reason == "model_length":
         return "truncated"
-    ending = _ENDINGS.get(str((output.metadata or {}).get(ENDING)))
-    if (
-        output.stop_reason == "max_tokens" and ending == "unfinished"
-    ):  # Responses have one word for both
+
+    metadata = output.metadata or {}
+    is_at_limit = output.stop_reason == "max_tokens"
+    ending = _ENDINGS.get(str(metadata.get(ENDING)))
+    if is_at_limit and ending == "unfinished":  # Responses have one word for both
         ending = "truncated"
-    if ending == "truncated" or (output.stop_reason == "max_tokens" and not ending):
-        is_whole = (
-            may_be_cut or split.is_ended
-        )  # what was cut after the model's own end is nobody's
-        if not (is_whole and text.strip()):
+    if ending == "truncated" or (is_at_limit and not ending):
+        # What was cut after the model's own end is nobody's.
+        may_count = may_be_cut or split.is_ended
+        if not may_count or not text.strip():
             return "truncated"
     elif ending:
         return ending
-    if HALF_CHARACTER in (output.metadata or {}):
+
+    if HALF_CHARACTER in metadata:
         return "half_character"
-    if not tools and _called(text, output):
+    if not tools and _is_call(text, output):
         return "unoffered_call"
-    if text.strip() in ("", _NO_REPLY):
+    if text.strip() in ("", _INSPECTS_EMPTY_TEXT):
         return "empty"
-    if foreign:
+    if is_foreign:
         return "foreign"
     if split.has_marker or is_garbled(text):
         return "garbled"
     if is_error_text(text):  # a proxy's, under status 200
         return "error_text"
-    return "refused" if _declined(output) or is_refusal(text) else None
+    if _is_marked_refusal(output) or is_refusal(text):
+        return "refused"
+    return None
 
 
-def _called(text: str, output: ModelOutput) -> bool:
+def _is_call(text: str, output: ModelOutput) -> bool:
     """Whether the reply is a call of a tool, or ended in one that the vendor does not show.
 
     Gateways that get a JSON reply out of a model by a tool of their own may say so: a JSON reply is
     whole.
     """
-    return bool(_calls(output)) or (
-        output.stop_reason == "tool_calls" and not text.lstrip().startswith("{")
-    )
+    if _tool_calls(output):
+        return True
+    return output.stop_reason == "tool_calls" and not text.lstrip().startswith("{")
 
 
 def _echo(text: str, prompt: str) -> tuple[bool, bool]:
     """Whether a reply begins with the prompt, and whether that is certainly no model's reply."""
-    reply, question = (" ".join(one.split()) for one in (text, prompt))
-    if len(question) < SHORT_ECHO or not reply.startswith(question):
+    reply = " ".join(text.split())
+    question = " ".join(prompt.split())
+    if len(question) < SHORT_ECHO_CHARACTERS or not reply.startswith(question):
         return False, False
-    long = reply == question or len(question) >= LONG_ECHO
-    return True, long and not _REPEAT.search(question)
+    is_whole_or_long = reply == question or len(question) >= LONG_ECHO_CHARACTERS
+    return True, is_whole_or_long and not _ASKS_FOR_ITSELF.search(question)
 
 
-def _declined(output: ModelOutput) -> bool:
+def _is_marked_refusal(output: ModelOutput) -> bool:
     """Whether the provider itself marks the reply as a refusal."""
     content = output.message.content if output.choices else ""
-    return not isinstance(content, str) and any(
-        isinstance(p, ContentText) and p.refusal for p in content
-    )
+    if isinstance(content, str):
+        return False
+    return any(isinstance(part, ContentText) and part.refusal for part in content)
 
 
 def _reasoning(output: ModelOutput, model: Model | str) -> tuple[ReasoningKind, str | None]:
@@ -461,29 +484,35 @@ def _reasoning(output: ModelOutput, model: Model | str) -> tuple[ReasoningKind, 
     parts = _reasoning_parts(output)
     if not parts:
         return "none", None
+    summary = "\n".join(part.summary or "" for part in parts).strip()
     if any(part.redacted for part in parts):
-        return "redacted", "\n".join(part.summary or "" for part in parts).strip() or None
-    if full := "\n".join(part.reasoning for part in parts if part.reasoning).strip():
-        return "summary" if any(_summarised(part, model) for part in parts) else "full", full
-    if summary := "\n".join(part.summary or "" for part in parts).strip():
+        return "redacted", summary or None
+
+    trace = "\n".join(part.reasoning for part in parts if part.reasoning).strip()
+    if trace:
+        is_summary = any(_is_summary(part, model) for part in parts)
+        return "summary" if is_summary else "full", trace
+    if summary:
         return "summary", summary
+
     is_counted = output.usage is None or output.usage.reasoning_tokens != 0
-    is_hidden = is_counted and any(
-        (part.signature or "").startswith(_RESPONSES_ITEM) for part in parts
-    )
-    return "redacted" if is_hidden else "none", None
+    signatures = [part.signature or "" for part in parts]
+    has_items = any(signature.startswith(_RESPONSES_ITEM_PREFIX) for signature in signatures)
+    return "redacted" if is_counted and has_items else "none", None
 
 
-def _summarised(part: ContentReasoning, model: Model | str) -> bool:
+def _is_summary(part: ContentReasoning, model: Model | str) -> bool:
     """Whether Inspect holds a provider's summary where it holds traces: for Google's models, and
     under OpenRouter.
     """
     if str(model).startswith("google/"):
         return True
-    kept = (part.signature or "").partition("reasoning-details://")[2]  # what OpenRouter sent
-    return bool(kept) and not any(
-        detail.get("type") == "reasoning.text" and detail.get("format") not in _SUMMARISING
-        for detail in json.loads(kept)
+    openrouter_json = (part.signature or "").partition("reasoning-details://")[2]
+    if not openrouter_json:
+        return False
+    return not any(
+        detail.get("type") == "reasoning.text" and detail.get("format") not in _SUMMARY_FORMATS
+        for detail in json.loads(openrouter_json)
     )
 
 
@@ -502,12 +531,15 @@ def candidates_in(logprobs: Logprobs | None) -> list[TokenLogprob]:
     """Candidates for the first token of a completion, best first; none where they are placeholders."""
     if logprobs is None or not logprobs.content:
         return []
-    first, *others = logprobs.content
-    listed: Sequence[Logprob | TopLogprob] = first.top_logprobs or [first]
-    candidates = [TokenLogprob(token=each.token, logprob=each.logprob) for each in listed]
-    values = reported(first)
-    is_sure = says_nothing(values) and any(not says_nothing(reported(token)) for token in others)
-    return candidates if is_sure or not are_placeholders(values) else []
+    first_token, *later_tokens = logprobs.content
+    listed: Sequence[Logprob | TopLogprob] = first_token.top_logprobs or [first_token]
+    values = reported(first_token)
+    is_sure = says_nothing(values) and any(
+        not says_nothing(reported(token)) for token in later_tokens
+    )
+    if are_placeholders(values) and not is_sure:
+        return []
+    return [TokenLogprob(token=entry.token, logprob=entry.logprob) for entry in listed]
 
 
 def reported(token: Logprob) -> list[float]:

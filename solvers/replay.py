@@ -34,7 +34,7 @@ from selfprobe.logs import (
     task_defaults,
     task_of,
 )
-from selfprobe.solvers.ask import in_a_run, of_asked, sole
+from selfprobe.solvers.ask import flag_substituted_model, in_a_run, sole
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
@@ -170,12 +170,15 @@ class Replay:
             raise LookupError(
                 f"{here}: the text of {', '.join(lost)} is not in the log; run it again"
             )
-        return {name: of_asked(replies[name]) for name in names}
+        return {name: flag_substituted_model(replies[name]) for name in names}
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
         """Replies to an item, one dict per epoch; empty where the log lacks it."""
         epochs = _by_item(self.file, self.arm).get(item, [])
-        return [{name: of_asked(reply) for name, reply in replies.items()} for replies in epochs]
+        return [
+            {name: flag_substituted_model(reply) for name, reply in replies.items()}
+            for replies in epochs
+        ]
 
     def _mismatch(self, header: EvalLog, model: str) -> str | None:
         """Why a log does not hold the replies of a model to this data set; None where it does."""

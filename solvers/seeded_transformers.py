@@ -149,17 +149,22 @@ def _generate_seeded(model: _SeededModel, *, seed: int | None, **arguments: Any)
 
 
 def _generate_as_asked(
-    model: Any, *, seed: int | None, do_sample: bool, temperature: float | None = None, **rest: Any
+    model: Any,
+    *,
+    seed: int | None,
+    do_sample: bool,
+    temperature: float | None = None,
+    **generate_arguments: Any,
 ) -> Any:
     if temperature == 0:
         unused = dict.fromkeys(
             ("temperature", "top_p", "top_k")
         )  # a model's own defaults, which sampling would read
-        return model.generate(do_sample=False, **{**rest, **unused})
+        return model.generate(do_sample=False, **{**generate_arguments, **unused})
     from transformers import set_seed
 
     if seed is not None:
         set_seed(seed)
     if temperature is None:
-        return model.generate(do_sample=do_sample, **rest)
-    return model.generate(do_sample=True, temperature=temperature, **rest)
+        return model.generate(do_sample=do_sample, **generate_arguments)
+    return model.generate(do_sample=True, temperature=temperature, **generate_arguments)

@@ -91,9 +91,9 @@ class Receiving:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_class: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.mark(error)
         assert self.reset_token is not None, "a block that was entered"

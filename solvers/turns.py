@@ -56,10 +56,16 @@ def by_turn(
     needs = user_settings(answer_tokens, effort)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        offered, record = tools(state), state.store_as(Record)
-        for asked in prompts(state).values():
+        sample_tools = tools(state)
+        record = state.store_as(Record)
+        for turn_prompts in prompts(state).values():
             replies = await ask(
-                asked, role=None, config=COLD, needs=needs, may_be_cut=False, tools=offered
+                turn_prompts,
+                role=None,
+                config=COLD,
+                needs=needs,
+                may_be_cut=False,
+                tools=sample_tools,
             )
             record.answers = {**record.answers, **replies}
             note_replies(state, "observer", replies, COLD.merge(needs))
@@ -89,11 +95,10 @@ class Turn:
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
         """Non-empty parts of the turn: ("reasoning" or "reply", its text)."""
-        yield from (
-            (name, text)
-            for name, text in (("reasoning", self.reasoning), ("reply", self.reply))
-            if text
-        )
+        if self.reasoning:
+            yield "reasoning", self.reasoning
+        if self.reply:
+            yield "reply", self.reply
 
 
 def logged_turns(log: str, role: str | None = None) -> Table:
@@ -113,29 +118,34 @@ def logged_turns(log: str, role: str | None = None) -> Table:
         InputError: The log cannot be read, or no sample is left.
     """
     header = header_of(log)
-    rows, aside = [], dict[str, str]()
+    rows = []
+    skip_reasons: dict[str, str] = {}
     for (item, epoch), provenance in invalidated_in(header).provenance.items():
         if epoch == 1:
-            aside[str(item)] = f"it is invalidated, {author_and_reason(provenance)}"
+            skip_reasons[str(item)] = f"it is invalidated, {author_and_reason(provenance)}"
     for sample in transcripts(log, epochs=1):
+        sample_id = str(sample.id)
         turns = list(_turns(header, sample, role))
         if not turns:
-            aside[str(sample.id)] = _why_none(header, sample, role)
-        elif not any(text for turn in turns for _, text in turn.parts):
-            aside[str(sample.id)] = "the model said nothing in any turn"
+            skip_reasons[sample_id] = _missing_turns_reason(header, sample, role)
+        elif not any(list(turn.parts) for turn in turns):
+            skip_reasons[sample_id] = "the model said nothing in any turn"
         else:
-            about = sample.metadata or {}
-            label = about.get("label")
-            known = {
-                "label": label if label in LABELS else None,
-                "source": str(about.get("source") or task_of(header)),
-                "task": task_of(header),
-            }
-            rows.append({"id": str(sample.id), **known, "turns": [vars(turn) for turn in turns]})
+            metadata = sample.metadata or {}
+            label = metadata.get("label")
+            rows.append(
+                {
+                    "id": sample_id,
+                    "label": label if label in LABELS else None,
+                    "source": str(metadata.get("source") or task_of(header)),
+                    "task": task_of(header),
+                    "turns": [vars(turn) for turn in turns],
+                }
+            )
     if not rows:
-        why = next(iter(aside.values()), "it has no samples")
-        raise InputError(f"{log}: nothing to read in {len(aside)} samples: {why}")
-    return table_of(log, rows, aside)
+        reason = next(iter(skip_reasons.values()), "it has no samples")
+        raise InputError(f"{log}: nothing to read in {len(skip_reasons)} samples: {reason}")
+    return table_of(log, rows, skip_reasons)
 
 
 def turns_of(row: Mapping[str, Any]) -> list[Turn]:
@@ -150,49 +160,46 @@ def pieces(turns: Iterable[Turn], longest: int) -> list[list[tuple[int, str, str
     >>> pieces([Turn(1, "", "none", "abc"), Turn(2, "", "none", "de")], 4)
     [[(1, 'reply', 'abc')], [(2, 'reply', 'de')]]
     """
-    made: list[list[tuple[int, str, str]]] = []
-    room = 0
+    text_pieces: list[list[tuple[int, str, str]]] = []
+    free_characters = 0
     for turn in turns:
         for part, text in turn.parts:
-            if not made or len(text) > room:
-                made.append([])
-                room = longest
-            made[-1].append((turn.number, part, text))
-            room -= len(text)
-    return made
+            if not text_pieces or len(text) > free_characters:
+                text_pieces.append([])
+                free_characters = longest
+            text_pieces[-1].append((turn.number, part, text))
+            free_characters -= len(text)
+    return text_pieces
 
 
-def _why_none(header: EvalLog, sample: EvalSample, role: str | None) -> str:
+def _missing_turns_reason(header: EvalLog, sample: EvalSample, role: str | None) -> str:
     calls = list(calls_in(sample.events))
-    failed = [call for call in calls_of(calls, header.eval.model, role) if call.error]
-    return (
-        f"its calls failed: {one_line(str(failed[0].error))}"
-        if failed
-        else missing_call(sample, calls, role)
-    )
+    for call in calls_of(calls, header.eval.model, role):
+        if call.error:
+            return f"its calls failed: {one_line(str(call.error))}"
+    return missing_call(sample, calls, role)
 
 
 def _turns(header: EvalLog, sample: EvalSample, role: str | None) -> Iterator[Turn]:
-    calls = [
-        call
-        for call in calls_of(list(_solvers(sample.events)), header.eval.model, role)
-        if not call.error
-    ]
-    mine = [call for call in calls if first_text(call, "user") == first_text(calls[0], "user")]
-    for number, call in enumerate(mine, start=1):
-        said = reply_from(call.output, call.model, may_be_cut=True)
-        yield Turn(number, (said.reasoning or "").strip(), said.reasoning_kind, said.text.strip())
+    task_calls = list(_calls_of_solvers(sample.events))
+    calls = [call for call in calls_of(task_calls, header.eval.model, role) if not call.error]
+    opening = first_text(calls[0], "user") if calls else ""
+    conversation_calls = [call for call in calls if first_text(call, "user") == opening]
+    for number, call in enumerate(conversation_calls, start=1):
+        reply = reply_from(call.output, call.model, may_be_cut=True)
+        reasoning = (reply.reasoning or "").strip()
+        yield Turn(number, reasoning, reply.reasoning_kind, reply.text.strip())
 
 
-def _solvers(events: Iterable[Event]) -> Iterator[ModelEvent]:
+def _calls_of_solvers(events: Iterable[Event]) -> Iterator[ModelEvent]:
     """Calls of models that no scorer made."""
-    scorers = set[str]()
-    kept = []
+    scorer_spans: set[str] = set()
+    solver_events = []
     for event in events:
-        if isinstance(event, SpanBeginEvent) and (
-            event.type == "scorer" or event.parent_id in scorers
-        ):
-            scorers.add(event.id)
-        if not isinstance(event, ModelEvent) or event.span_id not in scorers:
-            kept.append(event)
-    return calls_in(kept)
+        if isinstance(event, SpanBeginEvent):
+            is_scorer = event.type == "scorer"
+            if is_scorer or event.parent_id in scorer_spans:
+                scorer_spans.add(event.id)
+        if not isinstance(event, ModelEvent) or event.span_id not in scorer_spans:
+            solver_events.append(event)
+    return calls_in(solver_events)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from inspect_ai._util.error import PrerequisiteError
 
-from selfprobe.cli import COMMANDS, GONE, GROUPS, main
+from selfprobe.cli import COMMANDS, GROUPS, main
 from selfprobe.embed import weights
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
@@ -72,25 +72,6 @@ def test_an_unknown_command_is_a_usage_error() -> None:
         result.stderr
         == "Error: No such command 'fetch'; did you mean fetch-model? (selfprobe -h shows what it takes)\n"
     )
-
-
-@pytest.mark.parametrize("words", GONE)
-def test_a_command_that_is_gone_says_what_to_type_now(words: tuple[str, ...]) -> None:
-    done = CliRunner().invoke(main, [*words, "logs"])
-    assert done.exit_code == 2 and f"Error: {' '.join(words)} is gone; type " in done.stderr, (
-        done.stderr
-    )
-    program, *typed = GONE[words].partition(",")[0].split()
-    if program == "python":
-        assert (Path(__file__).parents[1] / typed[0]).is_file()
-    else:
-        context = click.Context(main)
-        found: click.Command | None = main.get_command(context, program)
-        if isinstance(found, click.Group):
-            found = found.get_command(context, typed.pop(0))
-        assert found and {word for word in typed if word.startswith("--")} <= {
-            o for p in found.params for o in p.opts
-        }
 
 
 def test_fetch_model_prints_the_path_alone_on_stdout(

@@ -80,6 +80,14 @@ def test_what_a_file_may_not_give_is_named(text: str, message: str, tmp_path: Pa
     assert done.exit_code == 2 and message in " ".join(done.output.split()), done.output
 
 
+def test_a_whole_number_of_a_file_may_have_a_fraction_of_zero_and_no_other(tmp_path: Path) -> None:
+    assert given(call(tmp_path, "models: a\nlimit: 3.0\n"))["limit"] == 3
+    for number in ("1.5", ".inf", ".nan"):
+        refused = call(tmp_path, f"models: a\nlimit: {number}\n")
+        assert refused.exit_code == 2
+        assert "limit: expected a whole number from 1, got" in refused.output, number
+
+
 def test_a_missing_file_is_named() -> None:
     done = CliRunner().invoke(cli.main, ["awareness", "run", "--config", "nothing.yaml"])
     assert done.exit_code == 2 and "nothing.yaml" in done.output

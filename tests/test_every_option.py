@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks import binary
 from selfprobe.mechanism.induce import BANK
-from selfprobe.study.options import HOW
+from selfprobe.study.options import CALL_PARAMETERS
 from tests.mechanism import tiny_words
 from tests.mechanism.tiny import byte_tokenizer, dilemmas
 from tests.probes.test_own_data_command import SYSTEM_TEMPLATE
@@ -151,7 +151,7 @@ UNTRIED = {
     "fetch-model name": "the network",
 }
 """Options that no case can have, and what they need."""
-EVERYWHERE = HOW
+EVERYWHERE = CALL_PARAMETERS
 """Options whose code all commands share: one case among all is enough."""
 ALIKE = {"effort", "display", "dtype"}
 """Options of which one choice stands for all."""

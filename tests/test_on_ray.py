@@ -338,18 +338,3 @@ def test_what_does_not_go_with_an_engine_is_refused(tmp_path: Path) -> None:
     ]
     done = CliRunner().invoke(main, models)
     assert done.exit_code == 2 and done.stderr == "Error: --ray-address goes with --engine ray\n"
-
-
-@pytest.mark.parametrize(
-    "command", [("matrix",), ("awareness", "run"), ("check", "logs", "--run", "heads_up")]
-)
-def test_a_number_of_processes_is_answered_with_what_replaces_it(
-    command: tuple[str, ...], tmp_path: Path
-) -> None:
-    given = ("--models" if command[0] != "check" else "--model", "planted/a", "--processes", "2")
-    done = CliRunner().invoke(main, [*command, *given, "--yes"])
-    assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
-    assert (
-        done.stderr.startswith("Error: --processes is gone (")
-        and "--engine ray, after `ray start" in done.stderr
-    )

@@ -125,7 +125,7 @@ def test_json_has_what_is_undefined_as_null(capsys: pytest.CaptureFixture[str]) 
 def test_a_learning_rate_of_nan_is_refused_as_any_other_number_is() -> None:
     for command in (("mechanism", "induce"), ("probe", "run")):
         done = CliRunner().invoke(main, [*command, "--model", "smollm2", "--rate", "nan"])
-        assert done.exit_code == 2 and "nan is no number that counts; expected 0<x<1" in done.output
+        assert done.exit_code == 2 and "nan is not finite; expected 0<x<1" in done.output
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from inspect_ai._util.registry import registry_info
 from inspect_ai.log import list_eval_logs, read_eval_log
 
 import selfprobe.study._registry
-from selfprobe.cli import ALIASES, COMMANDS
+from selfprobe.cli import COMMANDS
 from selfprobe.errors.arguments import FULL
 
 ROOT = Path(__file__).parent.parent
@@ -231,10 +231,7 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
     rules = re.findall(r"^([a-z][a-z -]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     targets = {target for rule in rules for target in rule.split()}
     assert set(re.findall(r"\bmake ([a-z][a-z-]*)", code)) <= targets
-    assert set(re.findall(r"^selfprobe ([a-z-]+)", code, flags=re.MULTILINE)) <= {
-        *COMMANDS,
-        *(name for name, *_ in ALIASES),
-    }
+    assert set(re.findall(r"^selfprobe ([a-z-]+)", code, flags=re.MULTILINE)) <= set(COMMANDS)
     assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= {
         name for task in TASKS for name in (task, FULL.get(task, task))
     }

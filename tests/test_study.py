@@ -5,8 +5,9 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import click
 import pytest
 from click.testing import CliRunner
 from pydantic import Field
@@ -14,7 +15,7 @@ from pydantic import Field
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.studies import described_studies, every
-from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described_study
+from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, commands, described_study
 from selfprobe.study.waves import RunSettings
 
 
@@ -98,3 +99,52 @@ def test_python_refuses_a_wrong_value_with_its_name_what_is_expected_and_what_ca
         InputError, match=r"--most: Input should be greater than or equal to 1, got 0"
     ):
         Toy.taken({"models": ("a",), "most": 0})
+
+
+def described_turns() -> dict[str, Any]:
+    """`awareness turns` as its file describes it."""
+    about: dict[str, Any] = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))["turns"]
+    return about
+
+
+OUTDATED_FILE = (
+    "options.json is older than the fields of Turns: "
+    "type python -m selfprobe.studies, which writes it anew"
+)
+
+
+@pytest.mark.parametrize("flag", ["--most", "--placebo", "--no-placebo"])
+def test_an_option_that_the_file_of_options_lacks_is_answered_with_what_to_type(flag: str) -> None:
+    about = described_turns()
+    field_name = flag.removeprefix("--").removeprefix("no-")
+    about["options"] = [option for option in about["options"] if option["name"] != field_name]
+    refused = CliRunner().invoke(command("turns", about), ["logs", "--models", "planted/a", flag])
+    assert refused.exit_code == 2 and refused.output.endswith(f"Error: {OUTDATED_FILE}\n")
+
+
+@pytest.mark.parametrize(
+    ("field_name", "entry", "value"), [("most", "default", 41), ("most", "least", 0)]
+)
+def test_a_field_that_differs_from_the_file_of_options_stops_the_command_before_it_asks(
+    field_name: str, entry: str, value: object, tmp_path: Path
+) -> None:
+    about = described_turns()
+    [option] = [option for option in about["options"] if option["name"] == field_name]
+    option[entry] = value
+    arguments = [str(tmp_path), "--models", "planted/a"]
+    refused = CliRunner().invoke(command("turns", about), arguments)
+    assert refused.exit_code == 2 and refused.output.endswith(f"Error: {OUTDATED_FILE}\n")
+
+
+def test_an_unknown_option_stays_an_unknown_option() -> None:
+    turns = command("turns", described_turns())
+    for flag in ("--mots", "--clusters"):  # no study's field, and that of another study
+        refused = CliRunner().invoke(turns, ["logs", "--models", "planted/a", flag, "3"])
+        assert (
+            refused.exit_code == 2 and "No such option" in refused.output and flag in refused.output
+        )
+
+
+def test_a_study_that_the_file_of_options_lacks_is_answered_with_what_to_type() -> None:
+    with pytest.raises(click.UsageError, match="options.json has no study toy: type python -m"):
+        commands("toy")

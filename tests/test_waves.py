@@ -81,9 +81,9 @@ def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(
     progress = Progress("Turn by turn", 1)
     progress.samples[0] = 4
     assert progress.line(False, 1.0) == ""
-    progress.line_at -= 11
+    progress.line_time -= 11
     assert progress.line(False, 11.0) == "  14 calls answered, 3,100 tokens (0:00)"
-    progress.line_at -= 11
+    progress.line_time -= 11
     assert progress.line(False, 22.0) == "", "the next silence may be twice as long"
 
 
@@ -503,7 +503,7 @@ def test_what_cannot_be_written_is_a_log_or_what_inspect_keeps_below_a_read_only
 ) -> None:
     logs = str(tmp_path / "logs")
     error = OSError(30, "Read-only file system", place and place.format(logs=logs))
-    assert re.search(said, waves._unwritable(error, logs))
+    assert re.search(said, waves._unwritable_text(error, logs))
 
 
 def test_a_full_disk_is_a_line_that_names_both_places(

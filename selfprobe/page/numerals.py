@@ -119,7 +119,7 @@ def with_short_p(text: str) -> str:
     >>> with_short_p("the permutation, p = 0.167, agrees; best: a, p = 3e-05")
     'the permutation, p = 0.17, agrees; best: a, p < 0.0001'
     """
-    return re.sub(r"\bp = (\d*\.?\d+(?:e-?\d+)?)", lambda found: p_value(float(found[1])), text)
+    return re.sub(r"\bp = (\d*\.?\d+(?:e-?\d+)?)", lambda match: p_value(float(match[1])), text)
 
 
 def p_value(p: float) -> str:

@@ -8,7 +8,7 @@ dark pages. Names that others chose are cleaned first.
 import base64
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -153,16 +153,20 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     names = {}
     for model in models:
         stem, _, settings = model.partition("?")
-        alike = [
-            dict(parse_qsl(other.partition("?")[2]))
-            for other in models
-            if other.partition("?")[0] == stem
+        settings_of_namesakes = []
+        for namesake in models:
+            namesake_stem, _, namesake_settings = namesake.partition("?")
+            if namesake_stem == stem:
+                settings_of_namesakes.append(dict(parse_qsl(namesake_settings)))
+        differing_settings = [
+            f"{key}={value}"
+            for key, value in parse_qsl(settings)
+            if any(namesake.get(key) != value for namesake in settings_of_namesakes)
         ]
-        differ = [
-            f"{k}={v}" for k, v in parse_qsl(settings) if any(other.get(k) != v for other in alike)
-        ]
-        names[model] = f"{stem}?{'&'.join(differ)}" if differ else stem
-    return names if len(set(names.values())) == len(names) else {model: model for model in models}
+        names[model] = f"{stem}?{'&'.join(differing_settings)}" if differing_settings else stem
+    if len(set(names.values())) < len(names):
+        return {model: model for model in models}
+    return names
 
 
 def cut_names(models: Sequence[str]) -> list[str]:
@@ -225,73 +229,90 @@ def _rows(
     line: float | None,
     bars: bool,
 ) -> Picture:
-    series = list(dict.fromkeys(key for row in rows.values() for key in row))
-    names = {row: [_cut(line) for line in row.split("\n")] for row in rows}
-    left = 10 + max((_width(line) for lines in names.values() for line in lines), default=0)
-    right = (
-        WIDTH
-        - 14
-        - max(
-            _width(_written(e.value, scale), SMALL) for row in rows.values() for e in row.values()
-        )
-    )
-    ends = [
-        x
-        for row in rows.values()
-        for e in row.values()
-        for x in (e.value, e.low, e.high)
-        if math.isfinite(x)
-    ]
-    low, high, ticks = _axis(
-        [*ends, *([] if line is None else [line]), *([0.0] if bars else [])], scale
-    )
-    sheet = _Sheet(WIDTH, title)
-    styles = {key: (*SERIES[i % len(SERIES)][:2], "") for i, key in enumerate(series)}
-    sheet.legend(styles if len(series) > 1 else {}, bars=bars)
-    step, top = 19.0, sheet.y + 4
-    tall = {
-        row: max(step * max(len(marks), 1) + 9, 16.0 * len(names[row]) + 8)
-        for row, marks in rows.items()
-    }
-    height = sum(tall.values())
+    series = list(dict.fromkeys(key for estimates in rows.values() for key in estimates))
+    all_estimates = [estimate for estimates in rows.values() for estimate in estimates.values()]
+    name_lines = {row: [_cut(name_line) for name_line in row.split("\n")] for row in rows}
+    name_widths = [_width(name_line) for lines in name_lines.values() for name_line in lines]
+    left_edge = 10 + max(name_widths, default=0)
+    value_widths = [_width(_written(estimate.value, scale), SMALL) for estimate in all_estimates]
+    right_edge = WIDTH - 14 - max(value_widths)
 
-    def at(x: float) -> float:
-        return left + 12 + (x - low) / (high - low) * (right - left - 20)
+    axis_values = _finite_ends(all_estimates)
+    if line is not None:
+        axis_values.append(line)
+    if bars:
+        axis_values.append(0.0)
+    low, high, ticks = _axis(axis_values, scale)
+
+    def x_of(value: float) -> float:
+        return left_edge + 12 + (value - low) / (high - low) * (right_edge - left_edge - 20)
+
+    sheet = _Sheet(WIDTH, title)
+    styles = _marks_of(series)
+    sheet.legend(styles if len(series) > 1 else {}, bars=bars)
+    mark_height = 19.0
+    top = sheet.y + 4
+    row_heights = {}
+    for row, estimates in rows.items():
+        marks_height = mark_height * max(len(estimates), 1) + 9
+        row_heights[row] = max(marks_height, 16.0 * len(name_lines[row]) + 8)
+    height = sum(row_heights.values())
 
     for tick in ticks:
-        sheet.line(at(tick), top, at(tick), top + height, GRID)
-        sheet.text(at(tick), top + height + 16, _tick(tick, scale), anchor="middle", size=SMALL)
+        sheet.line(x_of(tick), top, x_of(tick), top + height, GRID)
+        sheet.text(x_of(tick), top + height + 16, _tick(tick, scale), anchor="middle", size=SMALL)
     if line is not None:
-        sheet.line(at(line), top, at(line), top + height, MUTED, dashes="4 3")
-    y = top
+        sheet.line(x_of(line), top, x_of(line), top + height, MUTED, dashes="4 3")
+
+    row_top = top
     for row, estimates in rows.items():
-        middle, end = y + tall[row] / 2 + 5 - 8 * (len(names[row]) - 1), y + tall[row]
-        for place, line_of_name in enumerate(names[row]):
-            sheet.text(left, middle + 16 * place, line_of_name, anchor="end")
-        y += (tall[row] - step * max(len(estimates), 1) - 9) / 2
-        for key, e in estimates.items():
-            y += step
+        first_line_y = row_top + row_heights[row] / 2 + 5 - 8 * (len(name_lines[row]) - 1)
+        for position, name_line in enumerate(name_lines[row]):
+            sheet.text(left_edge, first_line_y + 16 * position, name_line, anchor="end")
+
+        marks_height = mark_height * max(len(estimates), 1)
+        y = row_top + (row_heights[row] - marks_height - 9) / 2
+        for key, estimate in estimates.items():
+            y += mark_height
             colour, mark, _ = styles[key]
-            if math.isnan(e.value):
-                sheet.text(at(low), y, "no score", size=SMALL, colour=MUTED)
+            if math.isnan(estimate.value):
+                sheet.text(x_of(low), y, "no score", size=SMALL, colour=MUTED)
                 continue
+            x = x_of(estimate.value)
             if bars:
-                sheet.rectangle(
-                    min(at(0), at(e.value)), y - 11, abs(at(e.value) - at(0)), 13, colour
-                )
-            if not math.isnan(e.low):
-                sheet.interval(at(e.low), at(e.high), y - 4.5, INK if bars else colour)
+                sheet.rectangle(min(x_of(0), x), y - 11, abs(x - x_of(0)), 13, colour)
+            if not math.isnan(estimate.low):
+                interval_colour = INK if bars else colour
+                sheet.interval(x_of(estimate.low), x_of(estimate.high), y - 4.5, interval_colour)
             if not bars:
-                sheet.mark(at(e.value), y - 4.5, colour, mark)
-            sheet.text(right, y, _written(e.value, scale), size=SMALL)
-        y = end
+                sheet.mark(x, y - 4.5, colour, mark)
+            sheet.text(right_edge, y, _written(estimate.value, scale), size=SMALL)
+        row_top += row_heights[row]
+
     sheet.y = top + height + 22
-    sheet.footing((left + right) / 2, axis)
-    words = "; ".join(
-        f"{', '.join(names[row])}: {', '.join(_in_words(key, e, scale) for key, e in es.items())}"
-        for row, es in rows.items()
-    )
-    return Picture(name, f"{caption} {words}", caption, sheet.drawing())
+    sheet.footing((left_edge + right_edge) / 2, axis)
+    row_texts = []
+    for row, estimates in rows.items():
+        values = ", ".join(_in_words(key, value, scale) for key, value in estimates.items())
+        row_texts.append(f"{', '.join(name_lines[row])}: {values}")
+    return Picture(name, f"{caption} {'; '.join(row_texts)}", caption, sheet.drawing())
+
+
+def _finite_ends(estimates: Iterable[Interval]) -> list[float]:
+    """Values and ends of intervals, where they are defined."""
+    ends = []
+    for estimate in estimates:
+        ends += [estimate.value, estimate.low, estimate.high]
+    return [end for end in ends if math.isfinite(end)]
+
+
+def _marks_of(series: Iterable[str]) -> dict[str, tuple[str, str, str]]:
+    """Series → its colour and mark, without dashes."""
+    styles = {}
+    for index, key in enumerate(series):
+        colour, mark, _ = SERIES[index % len(SERIES)]
+        styles[key] = (colour, mark, "")
+    return styles
 
 
 @dataclass(frozen=True)
@@ -304,20 +325,18 @@ class _Plane:
     y_high: float
     top: float
     height: float
-    left: float = 58.0
-    right: float = WIDTH - 16
+    left_edge: float = 58.0
+    right_edge: float = WIDTH - 16
 
     def x(self, value: float) -> float:
         """Pixels from the left."""
-        return self.left + (value - self.x_low) / (self.x_high - self.x_low) * (
-            self.right - self.left
-        )
+        share = (value - self.x_low) / (self.x_high - self.x_low)
+        return self.left_edge + share * (self.right_edge - self.left_edge)
 
     def y(self, value: float) -> float:
         """Pixels from above."""
-        return (
-            self.top + self.height - (value - self.y_low) / (self.y_high - self.y_low) * self.height
-        )
+        share = (value - self.y_low) / (self.y_high - self.y_low)
+        return self.bottom - share * self.height
 
     @property
     def bottom(self) -> float:
@@ -333,13 +352,42 @@ class _Plane:
             sheet.line(self.x(value), self.top, self.x(value), self.bottom, GRID)
             sheet.text(self.x(value), self.bottom + 16, name, anchor="middle", size=SMALL)
         for value, name in y_ticks.items():
-            sheet.line(self.left, self.y(value), self.right, self.y(value), GRID)
-            sheet.text(self.left - 6, self.y(value) + 4, name, anchor="end", size=SMALL)
+            sheet.line(self.left_edge, self.y(value), self.right_edge, self.y(value), GRID)
+            sheet.text(self.left_edge - 6, self.y(value) + 4, name, anchor="end", size=SMALL)
+
+    def draw_curve(
+        self,
+        sheet: "_Sheet",
+        places: Sequence[float],
+        estimates: Sequence[Interval],
+        style: tuple[str, str, str],
+        *,
+        marks: bool,
+    ) -> None:
+        """A line through the estimates, with a band between the ends of their intervals."""
+        colour, mark, dashes = style
+        points = [
+            (self.x(place), estimate)
+            for place, estimate in zip(places, estimates, strict=True)
+            if math.isfinite(estimate.value)
+        ]
+        points_with_interval = [
+            (x, estimate) for x, estimate in points if not math.isnan(estimate.low)
+        ]
+        if len(points_with_interval) > 1:
+            upper_edge = [(x, self.y(estimate.high)) for x, estimate in points_with_interval]
+            lower_edge = [(x, self.y(estimate.low)) for x, estimate in points_with_interval]
+            sheet.area([*upper_edge, *reversed(lower_edge)], colour)
+        line_points = [(x, self.y(estimate.value)) for x, estimate in points]
+        sheet.path(line_points, colour, dashes)
+        if marks:
+            for x, y in line_points:
+                sheet.mark(x, y, colour, mark)
 
     def draw_across(self, sheet: "_Sheet", across: str) -> None:
         """The title of the x axis."""
         sheet.y = self.bottom + 22
-        sheet.footing((self.left + self.right) / 2, across)
+        sheet.footing((self.left_edge + self.right_edge) / 2, across)
 
 
 def _tick_names(ticks: Sequence[float]) -> dict[float, str]:
@@ -379,59 +427,51 @@ def curves(
         ticks: Place along the x axis → its name, where places are no plain numbers.
         line: A height at which nothing is shown, such as 0 or guessing.
     """
-    xs = [float(x) for at, _ in series.values() for x in at]
-    ys = [
-        y
-        for _, es in series.values()
-        for e in es
-        for y in (e.value, e.low, e.high)
-        if math.isfinite(y)
-    ]
+    x_values = [float(x) for places, _ in series.values() for x in places]
+    y_values = _finite_ends(estimate for _, estimates in series.values() for estimate in estimates)
     if line is not None:
-        ys.append(line)
-    x_low, x_high, x_ticks = (
-        (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(xs, "score", tight=True)
-    )
-    y_low, y_high, y_ticks = (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(ys, "score")
-    x_names = dict(ticks) if ticks else _tick_names(x_ticks)
+        y_values.append(line)
+    if diagonal:
+        x_low, x_high, x_ticks = 0.0, 1.0, list(UNIT_TICKS)
+        y_low, y_high, y_ticks = 0.0, 1.0, list(UNIT_TICKS)
+    else:
+        x_low, x_high, x_ticks = _axis(x_values, "score", tight=True)
+        y_low, y_high, y_ticks = _axis(y_values, "score")
+    x_names = _tick_names(x_ticks)
     if ticks:
+        x_names = dict(ticks)
         x_low, x_high = _with_margin(min(ticks), max(ticks))
+
+    styles = {key: SERIES[index % len(SERIES)] for index, key in enumerate(series)}
     sheet = _Sheet(WIDTH, title)
-    sheet.legend({key: SERIES[i % len(SERIES)] for i, key in enumerate(series)})
-    plane = _Plane(
-        x_low, x_high, y_low, y_high, top=sheet.y + 24, height=330.0 if diagonal else 240.0
-    )
+    sheet.legend(styles)
+    height = 330.0 if diagonal else 240.0
+    plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=height)
     plane.draw_grid(sheet, x_names, _tick_names(y_ticks), up)
     if diagonal:
         sheet.line(plane.x(0), plane.y(0), plane.x(1), plane.y(1), MUTED)
     if line is not None:
-        sheet.line(plane.left, plane.y(line), plane.right, plane.y(line), MUTED, dashes="4 3")
+        y = plane.y(line)
+        sheet.line(plane.left_edge, y, plane.right_edge, y, MUTED, dashes="4 3")
     if shaded:
-        first, last = (min(max(plane.x(x), plane.left), plane.right) for x in shaded)
-        sheet.area(
-            [(first, plane.top), (last, plane.top), (last, plane.bottom), (first, plane.bottom)],
-            MUTED,
-        )
-    for i, (at, estimates) in enumerate(series.values()):
-        colour, mark, dashes = SERIES[i % len(SERIES)]
-        points = [
-            (plane.x(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)
+        start, end = (min(max(plane.x(x), plane.left_edge), plane.right_edge) for x in shaded)
+        corners = [
+            (start, plane.top),
+            (end, plane.top),
+            (end, plane.bottom),
+            (start, plane.bottom),
         ]
-        banded = [(x, e) for x, e in points if not math.isnan(e.low)]
-        if len(banded) > 1:
-            edge = [(x, plane.y(e.high)) for x, e in banded] + [
-                (x, plane.y(e.low)) for x, e in reversed(banded)
-            ]
-            sheet.area(edge, colour)
-        sheet.path([(x, plane.y(e.value)) for x, e in points], colour, dashes)
-        for x, e in points if marks else ():
-            sheet.mark(x, plane.y(e.value), colour, mark)
+        sheet.area(corners, MUTED)
+    for key, (places, estimates) in series.items():
+        plane.draw_curve(sheet, places, estimates, styles[key], marks=marks)
     plane.draw_across(sheet, across)
-    words = "; ".join(
-        f"{key}: {', '.join(f'{x:g} {_plain(e)}' for x, e in zip(at, es, strict=True))}"
-        for key, (at, es) in series.items()
-    )
-    return Picture(name, alt or f"{caption} {words}", caption, sheet.drawing())
+
+    series_texts = []
+    for key, (places, estimates) in series.items():
+        pairs = zip(places, estimates, strict=True)
+        points = ", ".join(f"{x:g} {_plain(estimate)}" for x, estimate in pairs)
+        series_texts.append(f"{key}: {points}")
+    return Picture(name, alt or f"{caption} {'; '.join(series_texts)}", caption, sheet.drawing())
 
 
 def _with_margin(low: float, high: float) -> tuple[float, float]:
@@ -458,16 +498,17 @@ def scatter(
         across, up: Titles of the axes.
         title: Above it.
     """
-    xs = [float(x) for places, _ in groups.values() for x in places]
-    ys = [float(y) for _, places in groups.values() for y in places]
-    x_low, x_high, x_ticks = _axis(xs, "signed")
-    y_low, y_high, y_ticks = _axis(ys, "signed")
+    x_values = [float(x) for x_places, _ in groups.values() for x in x_places]
+    y_values = [float(y) for _, y_places in groups.values() for y in y_places]
+    x_low, x_high, x_ticks = _axis(x_values, "signed")
+    y_low, y_high, y_ticks = _axis(y_values, "signed")
+    styles = _marks_of(groups)
     sheet = _Sheet(WIDTH, title)
-    sheet.legend({key: (*SERIES[i % len(SERIES)][:2], "") for i, key in enumerate(groups)})
+    sheet.legend(styles)
     plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=300.0)
     plane.draw_grid(sheet, _tick_names(x_ticks), _tick_names(y_ticks), up)
-    for i, (x_places, y_places) in enumerate(groups.values()):
-        colour, mark, _ = SERIES[i % len(SERIES)]
+    for key, (x_places, y_places) in groups.items():
+        colour, mark, _ = styles[key]
         for x, y in zip(x_places, y_places, strict=True):
             sheet.mark(plane.x(float(x)), plane.y(float(y)), colour, mark)
     plane.draw_across(sheet, across)
@@ -527,73 +568,86 @@ def heat_map(
         across, down: Titles of the axes; "" for none.
     """
     cells = np.asarray(values, dtype=float)
-    ends = (
-        None
-        if low is None or high is None
-        else (np.asarray(low, dtype=float), np.asarray(high, dtype=float))
-    )
-    heads, square = list(rows if columns is None else columns), columns is None
-    notes = {row: f"no model {x:.2f}" for row, x in (under or {}).items() if math.isfinite(x)}
-    left = (
-        16
-        + 18 * bool(down)
-        + max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
-    )
-    written = cells.size <= MOST_WRITTEN
-    side, tall = (78.0, 44.0) if ends is not None else (64.0, 36.0)
-    if not written:
-        side, tall, notes = 20.0, 20.0, {}
-    foot = max(_width(_cut(head)) for head in heads) * 0.6 + 22
-    sheet = _Sheet(left + side * len(heads) + 24, title)
+    lows = None if low is None else np.asarray(low, dtype=float)
+    highs = None if high is None else np.asarray(high, dtype=float)
+    has_intervals = lows is not None and highs is not None
+    column_names = list(rows if columns is None else columns)
+    is_square = columns is None
+    has_numbers = cells.size <= MOST_WRITTEN
+    notes = {
+        row: f"no model {score:.2f}" for row, score in (under or {}).items() if math.isfinite(score)
+    }
+    name_width = max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
+    left_edge = 16 + name_width + (18 if down else 0)
+    cell_width, cell_height = (78.0, 44.0) if has_intervals else (64.0, 36.0)
+    if not has_numbers:
+        cell_width, cell_height = 20.0, 20.0
+        notes = {}
+    foot_height = max(_width(_cut(column)) for column in column_names) * 0.6 + 22
+    matrix_width = cell_width * len(column_names)
+    sheet = _Sheet(left_edge + matrix_width + 24, title)
     top = sheet.y + 4
+    bottom = top + cell_height * len(rows)
+
     shades = _shades(cells, centred=centred, by_column=by_column)
-    for (r, c), value in np.ndenumerate(cells):
-        x, y = left + side * c, top + tall * r
+    for (row_index, column_index), value in np.ndenumerate(cells):
+        x = left_edge + cell_width * column_index
+        y = top + cell_height * row_index
         if not math.isfinite(value):
-            sheet.hole(x, y, side, tall, named=written)
+            sheet.hole(x, y, cell_width, cell_height, named=has_numbers)
             continue
-        colour, ink = _shade(float(shades[r, c]), DIVERGING if centred else SEQUENTIAL)
-        sheet.cell(x, y, side - 1, tall - 1, colour)
-        if written:
-            sheet.text(
-                x + side / 2,
-                y + tall / 2 + (5 if ends is None else -2),
-                fixed(float(value), signed=centred),
-                anchor="middle",
-                colour=ink,
-            )
-        if written and ends is not None and math.isfinite(ends[0][r, c]):
-            text = f"{fixed(float(ends[0][r, c]))}–{fixed(float(ends[1][r, c]))}"
-            sheet.text(x + side / 2, y + tall / 2 + 14, text, anchor="middle", size=11, colour=ink)
-        if square and r == c:
-            sheet.frame(x + 2, y + 2, side - 5, tall - 5, ink)
+        shade = float(shades[row_index, column_index])
+        colour, ink = _shade(shade, DIVERGING if centred else SEQUENTIAL)
+        sheet.cell(x, y, cell_width - 1, cell_height - 1, colour)
+        middle_x = x + cell_width / 2
+        middle_y = y + cell_height / 2
+        if has_numbers:
+            number_y = middle_y - 2 if has_intervals else middle_y + 5
+            text = fixed(float(value), signed=centred)
+            sheet.text(middle_x, number_y, text, anchor="middle", colour=ink)
+        if has_numbers and lows is not None and highs is not None:
+            cell_low = float(lows[row_index, column_index])
+            cell_high = float(highs[row_index, column_index])
+            if math.isfinite(cell_low):
+                text = f"{fixed(cell_low)}–{fixed(cell_high)}"
+                sheet.text(middle_x, middle_y + 14, text, anchor="middle", size=11, colour=ink)
+        if is_square and row_index == column_index:
+            sheet.frame(x + 2, y + 2, cell_width - 5, cell_height - 5, ink)
     if framed is not None:
-        sheet.frame(left, top + tall * framed, side * len(heads) - 1, tall - 1, SELF)
-    for r, row in enumerate(rows):
-        y = top + tall * (r + 0.5) + 5
-        sheet.text(left - 6, y - 8 * (row in notes), _cut(row), anchor="end")
+        framed_top = top + cell_height * framed
+        sheet.frame(left_edge, framed_top, matrix_width - 1, cell_height - 1, SELF)
+
+    for row_index, row in enumerate(rows):
+        y = top + cell_height * (row_index + 0.5) + 5
+        name_y = y - 8 if row in notes else y
+        sheet.text(left_edge - 6, name_y, _cut(row), anchor="end")
         if row in notes:
-            sheet.text(left - 6, y + 8, notes[row], anchor="end", size=SMALL, colour=MUTED)
-    bottom = top + tall * len(rows)
-    for c, head in enumerate(heads):
-        sheet.text(left + side * (c + 0.5) + 4, bottom + 16, _cut(head), anchor="end", turned=-35)
+            sheet.text(left_edge - 6, y + 8, notes[row], anchor="end", size=SMALL, colour=MUTED)
+    for column_index, column in enumerate(column_names):
+        x = left_edge + cell_width * (column_index + 0.5) + 4
+        sheet.text(x, bottom + 16, _cut(column), anchor="end", turned=-35)
     if down:
         sheet.text(14, (top + bottom) / 2, down, anchor="middle", size=SMALL, turned=-90)
-    sheet.y = bottom + foot
-    sheet.footing(left + side * len(heads) / 2, across)
-    every = [(r, c) for r, c in np.ndindex(cells.shape) if math.isfinite(cells[r, c])]
-    listed = every if len(every) <= 25 or not square else [(r, c) for r, c in every if r == c]
-    words = "; ".join(
-        f"{heads[c]} on {rows[r]} {fixed(float(cells[r, c]), signed=centred)}" for r, c in listed
-    )
-    return Picture(name, f"{caption} {words}", caption, sheet.drawing())
+    sheet.y = bottom + foot_height
+    sheet.footing(left_edge + matrix_width / 2, across)
+
+    places = [place for place in np.ndindex(cells.shape) if math.isfinite(cells[place])]
+    if is_square and len(places) > 25:
+        places = [(row_index, column) for row_index, column in places if row_index == column]
+    cell_texts = []
+    for row_index, column_index in places:
+        text = fixed(float(cells[row_index, column_index]), signed=centred)
+        cell_texts.append(f"{column_names[column_index]} on {rows[row_index]} {text}")
+    return Picture(name, f"{caption} {'; '.join(cell_texts)}", caption, sheet.drawing())
 
 
 class _Sheet:
     """SVG that grows downwards: `y` is where the next thing goes."""
 
     def __init__(self, width: float, title: str) -> None:
-        self.width, self.y, self.marks = max(width, _width(title) + 16), 8.0, list[str]()
+        self.width = max(width, _width(title) + 16)
+        self.y = 8.0
+        self.marks: list[str] = []
         if title:
             self.y = 24
             self.text(8, 18, title)
@@ -601,19 +655,24 @@ class _Sheet:
 
     def legend(self, names: Mapping[str, tuple[str, str, str]], *, bars: bool = False) -> None:
         """Names with their marks, in as many lines as they need."""
-        x, self.y = 12.0, self.y + (18 if names else 0)
+        if not names:
+            return
+        x = 12.0
+        self.y += 18
         for name, (colour, mark, dashes) in names.items():
             text = _cut(name, 60)
-            if x > 12 and x + _width(text, SMALL) + 30 > self.width:
-                x, self.y = 12.0, self.y + 18
+            text_width = _width(text, SMALL)
+            if x > 12 and x + text_width + 30 > self.width:
+                x = 12.0
+                self.y += 18
             if bars:
                 self.rectangle(x, self.y - 10, 14, 11, colour)
             else:
                 self.path([(x - 4, self.y - 4), (x + 18, self.y - 4)], colour, dashes)
                 self.mark(x + 7, self.y - 4, colour, mark)
             self.text(x + 22, self.y, text, size=SMALL)
-            x += _width(text, SMALL) + 40
-        self.y += 8 if names else 0
+            x += text_width + 40
+        self.y += 8
 
     def footing(self, x: float, text: str) -> None:
         """The title of the x axis."""
@@ -695,19 +754,22 @@ class _Sheet:
             "diamond": ((0, -5.5), (5.5, 0), (0, 5.5), (-5.5, 0)),
             "triangle": ((0, -5), (5, 4), (-5, 4)),
         }[shape]
-        self.marks.append(
-            f'<polygon points="{_points([(x + dx, y + dy) for dx, dy in corners])}" fill="{colour}"/>'
-        )
+        points = _points([(x + dx, y + dy) for dx, dy in corners])
+        self.marks.append(f'<polygon points="{points}" fill="{colour}"/>')
 
     def drawing(self) -> Drawing:
         """The whole picture, on white or, where a reader prefers dark pages, on black."""
         body = "\n".join(self.marks)
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.y:.0f}"'
-        box = f'viewBox="0 0 {self.width:.0f} {self.y:.0f}" font-family="system-ui, sans-serif"'
-        back = f'<rect width="100%" height="100%" fill="{PAPER}"/>{HATCHED if "#hatched" in body else ""}'
-        return Drawing(
-            self.width, f"{head} {box}>\n{DARK_STYLE}\n{back}\n{body}\n</svg>\n".encode()
+        width = f"{self.width:.0f}"
+        height = f"{self.y:.0f}"
+        patterns = HATCHED if "#hatched" in body else ""
+        svg = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif">\n'
+            f'{DARK_STYLE}\n<rect width="100%" height="100%" fill="{PAPER}"/>{patterns}\n'
+            f"{body}\n</svg>\n"
         )
+        return Drawing(self.width, svg.encode())
 
 
 def _dark_style() -> str:
@@ -735,12 +797,15 @@ def _points(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _width(text: str, size: float = TEXT) -> float:
-    return size * sum(1.0 if east_asian_width(sign) in "WF" else 0.56 for sign in text)
+    sign_widths = [1.0 if east_asian_width(sign) in "WF" else 0.56 for sign in text]
+    return size * sum(sign_widths)
 
 
 def _cut(text: str, longest: int = 26) -> str:
     text = masked(text)  # of a part of a secret nobody would know that it is one
-    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
 def _axis(
@@ -749,21 +814,23 @@ def _axis(
     """The ends of an axis that holds these values, and its ticks; shares and scores have all of 0
     to 1.
     """
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    low = min(values, default=0.0)
+    high = max(values, default=1.0)
     if scale != "signed" and not tight and low >= 0 and high <= 1:
-        return 0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0]
+        return 0.0, 1.0, list(UNIT_TICKS)
     span = (high - low) or abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / 4))
-    step = next(power * times for times in (1, 2, 5, 10) if power * times >= span / 4)
+    steps = [power * factor for factor in (1, 2, 5, 10)]
+    [step, *_] = [step for step in steps if step >= span / 4]
     if tight:
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    else:
-        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    last = max(last, first + 1) if not tight else last
-    ticks = [i * step for i in range(first, last + 1)]
-    return (
-        (low, high if high > low else low + step, ticks) if tight else (ticks[0], ticks[-1], ticks)
-    )
+        first_tick = math.ceil(low / step - 1e-9)
+        last_tick = math.floor(high / step + 1e-9)
+        ticks = [index * step for index in range(first_tick, last_tick + 1)]
+        return low, high if high > low else low + step, ticks
+    first_tick = math.floor(low / step + 1e-9)
+    last_tick = max(math.ceil(high / step - 1e-9), first_tick + 1)
+    ticks = [index * step for index in range(first_tick, last_tick + 1)]
+    return ticks[0], ticks[-1], ticks
 
 
 def _tick(x: float, scale: Scale) -> str:
@@ -779,14 +846,16 @@ def _written(x: float, scale: Scale) -> str:
     return fixed(x, signed=True) if scale == "signed" else number(x)
 
 
-def _plain(e: Interval) -> str:
-    return number(e.value) if math.isnan(e.low) else shown(e)
+def _plain(estimate: Interval) -> str:
+    return number(estimate.value) if math.isnan(estimate.low) else shown(estimate)
 
 
-def _in_words(key: str, e: Interval, scale: Scale) -> str:
-    return (
-        f"{key} {percents(e) if scale == 'percent' else shown(e, sign=scale == 'signed')}".strip()
-    )
+def _in_words(key: str, estimate: Interval, scale: Scale) -> str:
+    if scale == "percent":
+        text = percents(estimate)
+    else:
+        text = shown(estimate, sign=scale == "signed")
+    return f"{key} {text}".strip()
 
 
 def _shades(
@@ -795,26 +864,28 @@ def _shades(
     """[row, column]: where each number lies on the colour scale, from 0 to 1; NaN where there is
     none.
     """
-    seen = np.ma.masked_invalid(cells)
+    scores = np.ma.masked_invalid(cells)
     if centred:
-        edge = max(float(np.abs(seen).max()), FAINT) if seen.count() else 1.0
-        return np.asarray((seen / edge / 2 + 0.5).filled(np.nan))
-    least, most = (seen.min(axis=0), seen.max(axis=0)) if by_column else (seen.min(), seen.max())
-    return np.asarray(
-        np.ma.asarray((seen - least) / np.maximum(most - least, FAINT)).filled(np.nan)
-    )
+        edge = max(float(np.abs(scores).max()), FAINT) if scores.count() else 1.0
+        return np.asarray((scores / edge / 2 + 0.5).filled(np.nan))
+    axis = 0 if by_column else None
+    least_score = scores.min(axis=axis)
+    span = np.maximum(scores.max(axis=axis) - least_score, FAINT)
+    return np.asarray(np.ma.asarray((scores - least_score) / span).filled(np.nan))
 
 
 def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
     """The colour at a place of a scale, and the colour of text that can be read on it."""
-    at = min(max(place, 0.0), 1.0) * (len(colours) - 1)
-    one, other = colours[math.floor(at)], colours[math.ceil(at)]
-    mixed = [
-        int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1)
-        for i in (0, 2, 4)
-    ]
-    light = (0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2]) / 255
-    return (
-        f"#{''.join(f'{round(part):02x}' for part in mixed)}",
-        CELL_INK if light > 0.5 else "#ffffff",
-    )
+    position = min(max(place, 0.0), 1.0) * (len(colours) - 1)
+    lower_colour = colours[math.floor(position)]
+    upper_colour = colours[math.ceil(position)]
+    upper_share = position % 1
+    mixed = []
+    for start in (0, 2, 4):
+        lower_part = int(lower_colour[start : start + 2], 16)
+        upper_part = int(upper_colour[start : start + 2], 16)
+        mixed.append(lower_part * (1 - upper_share) + upper_part * upper_share)
+    red, green, blue = mixed
+    lightness = (0.299 * red + 0.587 * green + 0.114 * blue) / 255
+    hex_colour = "".join(f"{round(part):02x}" for part in mixed)
+    return f"#{hex_colour}", CELL_INK if lightness > 0.5 else "#ffffff"

@@ -23,9 +23,9 @@ mechanism = options.Group(
 
 def every() -> list[type[Study]]:
     """All studies of the package."""
-    for one in pkgutil.iter_modules(__path__):
-        if not one.name.startswith("_"):
-            import_module(f"{__name__}.{one.name}")
+    for module in pkgutil.iter_modules(__path__):
+        if not module.name.startswith("_"):
+            import_module(f"{__name__}.{module.name}")
     for room in ("awareness", "matrix", "preferences"):
         import_module(f"{__name__}.{room}.study")
     return STUDIES
@@ -33,5 +33,5 @@ def every() -> list[type[Study]]:
 
 def described_studies() -> dict[str, dict[str, Any]]:
     """Every study of this package by its name in small letters, as `described_study` has it now."""
-    ours = [study for study in every() if study.__module__.startswith(f"{__name__}.")]
-    return {study.__name__.lower(): described_study(study) for study in ours}
+    package_studies = [study for study in every() if study.__module__.startswith(f"{__name__}.")]
+    return {study.__name__.lower(): described_study(study) for study in package_studies}

@@ -9,6 +9,7 @@ status. `selfprobe report` shows the logs of every study, by the tasks that it r
 import asyncio
 import inspect
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,17 +112,21 @@ class Logs:
         """
         from selfprobe.page.plots import model_names
 
-        full = model_names(list(dict.fromkeys(identity.model for identity in self.names)))
-        short = {
-            name: name.replace(one.model, full[one.model], 1) for one, name in self.names.items()
-        }
-        return {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in short.items()}
+        full_names = list(dict.fromkeys(identity.model for identity in self.names))
+        short_names = model_names(full_names)
+        labels = {}
+        for identity, name in self.names.items():
+            label = name.replace(identity.model, short_names[identity.model], 1)
+            labels[name] = label.replace(" ", "\N{NO-BREAK SPACE}")
+        return labels
 
     def scored(self) -> "Iterator[tuple[str, Run, EvalSample, Score]]":
         """Name, run, sample and score of each finished run."""
         from selfprobe.logs.decision import last_score
 
-        for run in sorted(self.runs.finished, key=lambda run: list(self.names).index(run.identity)):
+        identities = list(self.names)
+        finished_runs = sorted(self.runs.finished, key=lambda run: identities.index(run.identity))
+        for run in finished_runs:
             for sample in run.samples:
                 score = last_score(sample.scores)
                 if score is not None:
@@ -131,7 +136,9 @@ class Logs:
 class Study(BaseModel):
     """A question that is put to models. A wrong value is refused before anything is asked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
+    )
 
     reads: ClassVar[frozenset[str]]
     """Names of the tasks whose logs the study shows."""
@@ -154,8 +161,8 @@ class Study(BaseModel):
     settings: Annotated[Any, SkipValidation] = Field(None, exclude=True)
     """Settings of how calls are made (`RunSettings`); None is the default."""
 
-    def __init_subclass__(cls, **further: Any) -> None:
-        super().__init_subclass__(**further)
+    def __init_subclass__(cls, **class_settings: Any) -> None:
+        super().__init_subclass__(**class_settings)
         if "reads" in vars(cls):
             STUDIES.append(cls)
 
@@ -204,7 +211,8 @@ class Study(BaseModel):
         from selfprobe.data.prices import LOCAL_LIMIT
         from selfprobe.study.waves import SHORT_REPLY
 
-        if (getattr(self, "reply_tokens", SHORT_REPLY) or LOCAL_LIMIT) <= SHORT_REPLY:
+        reply_tokens = getattr(self, "reply_tokens", SHORT_REPLY) or LOCAL_LIMIT
+        if reply_tokens <= SHORT_REPLY:
             return ()
         plan = self.model_copy(update={"reply_tokens": SHORT_REPLY}).plan()
         return plan.costs if plan else ()
@@ -212,7 +220,9 @@ class Study(BaseModel):
     @property
     def items(self) -> int | None:
         """Number of items of each run: the limit, or less where it would split a pair; None is all."""
-        return len(self.table.first(self.limit)) if self.table and self.limit else self.limit
+        if self.table is None or self.limit is None:
+            return self.limit
+        return len(self.table.first(self.limit))
 
     @property
     def aside(self) -> Mapping[str, str]:
@@ -220,9 +230,9 @@ class Study(BaseModel):
         return self.table.aside if self.table else {}
 
     @classmethod
-    def comparable(cls, there: "Runs") -> "Runs":
+    def comparable(cls, runs: "Runs") -> "Runs":
         """The runs that one page can show; the others are set aside."""
-        return there
+        return runs
 
     @classmethod
     def numbers(cls, logs: Logs) -> Any:
@@ -230,7 +240,7 @@ class Study(BaseModel):
         raise NotImplementedError
 
     @classmethod
-    def page(cls, found: Any) -> "Page":
+    def page(cls, results: Any) -> "Page":
         """The answer, a picture, a small table; then details."""
         raise NotImplementedError
 
@@ -248,12 +258,11 @@ class Study(BaseModel):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._asked()
-        return in_thread(
-            self._asked
-        )  # a notebook's loop runs already, and a thread has one of its own
+            return self._ask_and_show()
+        # A notebook's loop runs already, and a thread has one of its own.
+        return in_thread(self._ask_and_show)
 
-    def _asked(self) -> "Page":
+    def _ask_and_show(self) -> "Page":
         self.tried()
         if self.plan() is not None:
             self.refuse_others()
@@ -271,13 +280,15 @@ class Study(BaseModel):
         from selfprobe.logs import logs_in, readable_logs, task_of
         from selfprobe.study._registry import tasks
 
-        if self.local:
+        if self.local or not self.base:
             return
-        mine = self.reads | self.also
-        for header in readable_logs(logs_in(self.base)).headers if self.base else ():
-            if (task := task_of(header)) in tasks() and task not in mine:
+        study_tasks = self.reads | self.also
+        for header in readable_logs(logs_in(self.base)).headers:
+            task = task_of(header)
+            if task in tasks() and task not in study_tasks:
                 raise InputError(
-                    f"{self.base} holds a run of {task}, which is of another study: give another --log-dir"
+                    f"{self.base} holds a run of {task}, which is of another study: "
+                    "give another --log-dir"
                 )
 
     def tried(self) -> None:
@@ -298,35 +309,35 @@ class Study(BaseModel):
         from selfprobe.study.waves import JOINS, all_ended_well, logged_runs, run_wave
 
         plan = self.plan()
-        resumed = not all(map(is_whole, readable_logs(logs_in(self.base)).headers))
+        planned_calls = sum(cost.calls for cost in plan.costs) if plan else 0
+        is_resumed = not all(map(is_whole, readable_logs(logs_in(self.base)).headers))
         if self.how.cost_limit is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        busy.calls = busy.Calls(
-            sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit
-        )
-        asked_runs = []
+
+        busy.calls = busy.Calls(planned_calls, most=self.how.cost_limit)
+        finished_runs = []
         try:
             for wave in self.waves():
                 limit = self.limit_of(wave)
-                further = {**(JOINS if wave.further is None else wave.further), "limit": limit}
-                folder = f"{self.base}/{wave.folder}".rstrip("/")
-                logs = run_wave(
+                eval_set_arguments = JOINS if wave.further is None else wave.further
+                headers = run_wave(
                     wave.runs,
-                    folder,
+                    f"{self.base}/{wave.folder}".rstrip("/"),
                     title=wave.title,
                     settings=self.how,
-                    resumed=resumed,
-                    **further,
+                    resumed=is_resumed,
+                    **{**eval_set_arguments, "limit": limit},
                 )
-                asked_runs += logged_runs(logs, limit)
+                finished_runs += logged_runs(headers, limit)
         finally:
             busy.calls = busy.Calls()
-        return all_ended_well(asked_runs)
+        return all_ended_well(finished_runs)
 
     def limit_of(self, wave: Wave) -> int | None:
         """Number of items of each run of a wave; None is all."""
-        limit: int | None = (wave.further or {}).get("limit", self.items)
+        wave_arguments = wave.further or {}
+        limit: int | None = wave_arguments.get("limit", self.items)
         return limit
 
     def identities_in(self, wave: Wave) -> "list[Identity]":
@@ -350,8 +361,8 @@ class Study(BaseModel):
         """
         from selfprobe.logs import runs
 
-        there = runs([self.log_dir], sorted(self.reads | self.also), repeats=self.repeats)
-        return there.of(limits).limited(limits)
+        folder_runs = runs([self.log_dir], sorted(self.reads | self.also), repeats=self.repeats)
+        return folder_runs.of(limits).limited(limits)
 
     def collected(self) -> Logs:
         """The logs of the study's runs."""
@@ -394,13 +405,16 @@ class Study(BaseModel):
             if not planned:
                 raise
             raise RunError(str(error)) from None
-        place = self.written(page)
+
+        page_line = self.written(page)
         if as_json:
             options.echo_json(
                 {stem: table.to_dict("records") for stem, table in page.frames.items()}
             )
-        else:
-            options.echo_lines([*([""] if planned else []), *page.lines, place])
+            return 0
+        if planned:
+            echo("")
+        options.echo_lines([*page.lines, page_line])
         return 0
 
     @classmethod
@@ -414,14 +428,14 @@ class Study(BaseModel):
         from selfprobe.errors import NoLogs
         from selfprobe.logs import first_of, runs, titles
 
-        there = cls.comparable(runs(paths, cls.reads | cls.also))
-        if not there.finished:
-            aside = unfinished(there) | there.aside
-            raise NoLogs(
-                f"no finished log of {', '.join(sorted(cls.reads))}{first_of(aside)}", aside
-            )
-        logs = Logs(there, titles(run.identity for run in reversed(there.finished)))
-        return with_runs(cls.page(cls.numbers(logs)), there)
+        shown_runs = cls.comparable(runs(paths, cls.reads | cls.also))
+        if not shown_runs.finished:
+            reasons = unfinished(shown_runs) | shown_runs.aside
+            tasks = ", ".join(sorted(cls.reads))
+            raise NoLogs(f"no finished log of {tasks}{first_of(reasons)}", reasons)
+        run_names = titles(run.identity for run in reversed(shown_runs.finished))
+        logs = Logs(shown_runs, run_names)
+        return with_runs(cls.page(cls.numbers(logs)), shown_runs)
 
     @classmethod
     def taken(cls, values: dict[str, Any]) -> Self:
@@ -435,24 +449,33 @@ class Study(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            first = error.errors()[0]
-            if isinstance(cause := first.get("ctx", {}).get("error"), InputError):
+            fault = error.errors()[0]
+            cause = fault.get("ctx", {}).get("error")
+            if isinstance(cause, InputError):
                 raise cause from None
-            place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
-            if first["type"] == "too_short":
-                raise InputError(
-                    f"{place}expected at least one name, with commas between several; got none"
-                ) from None
-            came = f", got {first['input']!r}" if place else ""
-            raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{came}") from None
+            raise InputError(_fault_line(fault)) from None
 
 
-def unfinished(there: "Runs") -> dict[str, str]:
+def _fault_line(fault: Mapping[str, Any]) -> str:
+    """Line for a fault of a field, as pydantic has it; a fault of several fields has no place."""
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    if not fault["loc"]:
+        return reason
+    option = f"--{str(fault['loc'][0]).replace('_', '-')}"
+    if fault["type"] == "too_short":
+        return f"{option}: expected at least one name, with commas between several; got none"
+    return f"{option}: {reason}, got {fault['input']!r}"
+
+
+def unfinished(runs: "Runs") -> dict[str, str]:
     """Logs of runs that did not end well, or that were invalidated as a whole, with the reason."""
-    return {run.log: run.why_unfinished for run in there.counted if not run.finished}
+    return {run.log: run.why_unfinished for run in runs.counted if not run.finished}
 
 
-def with_runs(page: "Page", there: "Runs") -> "Page":
+RUN_COLUMNS = ("task", "model", "items", "settings", "log")
+
+
+def with_runs(page: "Page", runs: "Runs") -> "Page":
     """The page with its last section, "Runs", and the table `runs`: the logs that it is made of,
     and their settings.
     """
@@ -461,66 +484,77 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
     from selfprobe.solvers.reply_notes import remarks_in
 
-    rows: list[dict[str, Any]] = [
-        {
-            "task": run.identity.task,
-            "model": run.identity.model,
-            "items": len(run.items()),
-            "log": Log(run.log),
-        }
-        | {
-            "settings": "; ".join(
-                f"{name} {value}" for name, value in run.identity.settings.items()
-            )
-        }
-        for run in there.finished
-    ]
-    remarks = [
-        f"{run.identity.task}, {line}"
-        for run in there.finished
-        for line in remarks_in(run.summaries)
-    ]
-    missing = [(run.identity, count) for run in there.finished if (count := run.missing_samples)]
-    left_out = [
-        f"{identity.task}, {identity.model}: {_left_out(count)}." for identity, count in missing
-    ]
-    names = ("task", "model", "items", "settings", "log")
-    table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
-    aside = there.aside | unfinished(there)
-    lines = [*there.invalidated_lines, *remarks]
+    rows: list[dict[str, Any]] = []
+    failed_sample_lines = []
+    remarks = []
+    failed_samples = 0
+    for run in runs.finished:
+        identity = run.identity
+        settings = "; ".join(f"{name} {value}" for name, value in identity.settings.items())
+        rows.append(
+            {
+                "task": identity.task,
+                "model": identity.model,
+                "items": len(run.items()),
+                "log": Log(run.log),
+                "settings": settings,
+            }
+        )
+        remarks += [f"{identity.task}, {line}" for line in remarks_in(run.summaries)]
+        if run.missing_samples:
+            failed_samples += run.missing_samples
+            reason = _failed_samples_text(run.missing_samples)
+            failed_sample_lines.append(f"{identity.task}, {identity.model}: {reason}.")
+
+    run_lines = [*runs.invalidated_lines, *remarks]
     blocks = [
-        *left_out,
-        *lines,
-        Table(rows, [Column(name, name) for name in names]),
-        *set_aside(aside),
+        *failed_sample_lines,
+        *run_lines,
+        Table(rows, [Column(name, name) for name in RUN_COLUMNS]),
+        *set_aside(runs.aside | unfinished(runs)),
     ]
-    sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
-    last = lines if len(lines) < 2 else [f"{lines[0]} {len(lines) - 1} more under Runs."]
-    if missing:
-        last = [
-            f"{_left_out(sum(count for _, count in missing))}; the command of these runs asks again.",
-            *last,
-        ]
-    notes = [*page.notes[: LINES - len(last)], *last]
-    models = [*page.models, *(model for run in there.finished for model in run.identity.models)]
+    runs_section = Section("Runs", blocks, name="runs", menu="runs")
+
+    first_screen_lines = []
+    if failed_samples:
+        remedy = "the command of these runs asks again"
+        first_screen_lines.append(f"{_failed_samples_text(failed_samples)}; {remedy}.")
+    if len(run_lines) > 1:
+        first_screen_lines.append(f"{run_lines[0]} {len(run_lines) - 1} more under Runs.")
+    else:
+        first_screen_lines += run_lines
+    page_notes = page.notes[: LINES - len(first_screen_lines)]
+
+    csv_rows = [row | {"log": row["log"].address} for row in rows]
+    csv_table = pd.DataFrame(csv_rows, columns=RUN_COLUMNS)
+    run_models = [model for run in runs.finished for model in run.identity.models]
     return replace(
-        page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models
+        page,
+        sections=[*page.sections, runs_section],
+        tables={"runs": csv_table, **page.tables},
+        notes=[*page_notes, *first_screen_lines],
+        models=[*page.models, *run_models],
     )
 
 
-def _left_out(samples: int) -> str:
+def _failed_samples_text(sample_count: int) -> str:
     """Words for samples that failed.
 
-    >>> _left_out(1), _left_out(3)
+    >>> _failed_samples_text(1), _failed_samples_text(3)
     ('1 sample is left out, since its calls failed', '3 samples are left out, since their calls failed')
     """
-    if samples == 1:
+    if sample_count == 1:
         return "1 sample is left out, since its calls failed"
-    return f"{samples} samples are left out, since their calls failed"
+    return f"{sample_count} samples are left out, since their calls failed"
 
 
 class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
+
+    def __init__(self, *command_args: Any, study: str, **command_settings: Any) -> None:
+        super().__init__(*command_args, **command_settings)
+        self.study = study
+        """Module and class of the study, with a colon between."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments: a study without any takes a file in place of --config; other words
@@ -529,111 +563,180 @@ class StudyCommand(click.Command):
         A list of names that is typed twice is refused: click takes the last one, and would drop the
         others in silence.
         """
-        given, words, typed = self.make_parser(ctx).parse_args(list(args))
-        for param in typed:
-            if (
-                isinstance(param.type, options.Names)
-                and isinstance(param, click.Option)
-                and typed.count(param) > 1
-            ):
-                raise click.UsageError(
-                    f"{param.opts[0]} is typed twice; type it once, with commas: a,b", ctx
-                )
-        if not any(isinstance(param, click.Argument) for param in self.params):
-            if len(words) == 1 and Path(words[0]).is_file():
-                if (file := given.get("config", words[0])) != words[0]:
-                    raise click.UsageError(
-                        f"two configurations, {words[0]} and {file}; give one", ctx
-                    )
-                args = [
-                    "--config",
-                    words[0],
-                    *(word for word in args if word not in ("--config", words[0])),
-                ]
-            elif words:
-                remedy = "commas separate names, as in --models a,b,c"
-                raise click.UsageError(f"unexpected {' '.join(words)}; {remedy}", ctx)
-        return super().parse_args(ctx, args)
+        try:
+            values, words, typed_params = self.make_parser(ctx).parse_args(list(args))
+        except click.NoSuchOption as error:
+            if field_is_newer(self.study, error.option_name):
+                raise OutdatedOptions(self.study) from None
+            raise
+        for param in typed_params:
+            takes_names = isinstance(param.type, options.Names)
+            if takes_names and isinstance(param, click.Option) and typed_params.count(param) > 1:
+                option = param.opts[0]
+                remedy = "type it once, with commas: a,b"
+                raise click.UsageError(f"{option} is typed twice; {remedy}", ctx)
+
+        takes_arguments = any(isinstance(param, click.Argument) for param in self.params)
+        if takes_arguments or not words:
+            return super().parse_args(ctx, args)
+        if len(words) > 1 or not Path(words[0]).is_file():
+            remedy = "commas separate names, as in --models a,b,c"
+            raise click.UsageError(f"unexpected {' '.join(words)}; {remedy}", ctx)
+
+        config_file = words[0]
+        typed_file = values.get("config", config_file)
+        if typed_file != config_file:
+            raise click.UsageError(
+                f"two configurations, {config_file} and {typed_file}; give one", ctx
+            )
+        further_args = [word for word in args if word not in ("--config", config_file)]
+        return super().parse_args(ctx, ["--config", config_file, *further_args])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Two tables of options."""
-        rows: dict[str, list[tuple[str, str]]] = {"Options": [], "How calls are made": []}
+        measured: list[tuple[str, str]] = []
+        calls: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
-            if (
-                isinstance(param, click.Option)
-                and (record := param.get_help_record(ctx)) is not None
-            ):
-                rows["How calls are made" if param.name in options.HOW else "Options"].append(
-                    record
-                )
-        for title, records in rows.items():
+            help_record = param.get_help_record(ctx)
+            if isinstance(param, click.Option) and help_record is not None:
+                is_of_calls = param.name in options.CALL_PARAMETERS
+                (calls if is_of_calls else measured).append(help_record)
+        for title, records in (("Options", measured), ("How calls are made", calls)):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
 
-KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number", dict: "settings"}
+OPTION_KINDS: Mapping[Any, str] = {
+    bool: "flag",
+    int: "whole",
+    float: "number",
+    dict: "settings",
+}
 
 
 def described_study(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no
     import of Inspect.
     """
-    shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
-    order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
-    options_ = [
-        _described(info.alias or key, info)
-        for key in order
-        if not (info := study.model_fields[key]).exclude
-    ]
-    place = f"{study.__module__}:{study.__name__}"
-    about = {
-        "place": place,
+    shared_fields = [key for key in study.model_fields if key in Study.model_fields]
+    own_fields = [key for key in study.model_fields if key not in Study.model_fields]
+    described_options = []
+    for key in [*own_fields, *shared_fields]:
+        info = study.model_fields[key]
+        if not info.exclude:
+            described_options.append(_described_option(info.alias or key, info))
+
+    names_models = not {"models", "grader"}.isdisjoint(study.model_fields)
+    asks = names_models and not study.local
+    return {
+        "place": f"{study.__module__}:{study.__name__}",
         "help": unwrapped_docstring(inspect.getdoc(study) or ""),
-        "options": options_,
+        "options": described_options,
         "skips": study.skips,
-    }
-    asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
-    return about | {
         "asks": asks,
         "runs": asks and study.waves is not Study.waves,
         "local": study.local,
     }
 
 
-def _described(name: str, info: FieldInfo) -> dict[str, Any]:
-    """A field as an option: its type, default and description. `examples=["SET"]` makes it an
-    argument.
+def _described_option(name: str, info: FieldInfo) -> dict[str, Any]:
+    """A field as an option: its type, bounds, default and description. `examples=["SET"]` makes it
+    an argument.
     """
-    parts = [part for part in get_args(info.annotation) if part is not type(None)]
-    kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
-    listed = (
-        "texts"
-        if "repeated" in info.metadata
-        else "names"
-        if get_args(kind)[:1] == (str,)
-        else "entries"
-    )
-    listed = "several weights" if "weights" in info.metadata else listed
-    plain = "weights" if "weights" in info.metadata else KINDS.get(get_origin(kind) or kind, "text")
-    edges = ("ge", "le", "gt", "lt")
-    bounds = {
-        edge: getattr(one, edge) for one in info.metadata for edge in edges if hasattr(one, edge)
-    }
-    choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
-    option = {
+    field_type = info.annotation
+    if type(None) in get_args(field_type):
+        [field_type, *_] = [part for part in get_args(field_type) if part is not type(None)]
+    kind = _option_kind(field_type, info.metadata)
+    choices = get_args(field_type) if kind == "choice" else ()
+    entries = {
         "name": name,
-        "kind": listed if get_origin(kind) is tuple else "choice" if choices else plain,
+        "kind": kind,
         "argument": str(info.examples[0]) if info.examples else None,
         "required": info.is_required() or None,
         "default": None if info.is_required() else info.default,
         "help": info.description,
+        **_described_bounds(kind, info.metadata),
+        "choices": [str(choice) for choice in choices] or None,
+    }
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+def _option_kind(field_type: Any, metadata: Sequence[Any]) -> str:
+    reads_weights = "weights" in metadata
+    if get_origin(field_type) is tuple:
+        if reads_weights:
+            return "several_weights"
+        if "repeated" in metadata:
+            return "texts"
+        return "names" if get_args(field_type)[:1] == (str,) else "entries"
+    if get_origin(field_type) is Literal:
+        return "choice"
+    if reads_weights:
+        return "weights"
+    return OPTION_KINDS.get(get_origin(field_type) or field_type, "text")
+
+
+def _described_bounds(kind: str, metadata: Sequence[Any]) -> dict[str, Any]:
+    """The bounds of a number; those of a whole number are the least and the largest that it takes."""
+    bounds = {
+        edge: getattr(constraint, edge)
+        for constraint in metadata
+        for edge in ("ge", "gt", "le", "lt")
+        if hasattr(constraint, edge)
+    }
+    if kind == "whole":
+        if "gt" in bounds:
+            bounds["ge"] = bounds.pop("gt") + 1
+        if "lt" in bounds:
+            bounds["le"] = bounds.pop("lt") - 1
+    return {
         "least": bounds.get("ge", bounds.get("gt")),
         "most": bounds.get("le", bounds.get("lt")),
-        "between": not {"gt", "lt"}.isdisjoint(bounds) or None,
-        "choices": choices or None,
+        "excludes_least": "gt" in bounds or None,
+        "excludes_most": "lt" in bounds or None,
     }
-    return {key: value for key, value in option.items() if value is not None}
+
+
+def imported_study(study: str) -> type[Study]:
+    """The class of a study.
+
+    Args:
+        study: Module and class, with a colon between.
+    """
+    module, _, class_name = study.partition(":")
+    study_class: type[Study] = getattr(import_module(module), class_name)
+    return study_class
+
+
+def field_is_newer(study: str, option_name: str) -> bool:
+    """True if a study has a field of an option that its description lacks: `options.json` is older.
+
+    The study is imported, which takes seconds, only where a source says something like that field.
+    """
+    flag = option_name.removeprefix("--")
+    field_names = {flag.replace("-", "_"), flag.removeprefix("no-").replace("-", "_")}
+    any_name = "|".join(map(re.escape, field_names))
+    field_line = re.compile(rf"^    ({any_name}): |alias=.({any_name})\b", re.MULTILINE)
+    sources = [*STUDIES_FILE.parent.rglob("*.py"), *Path(__file__).parent.glob("*.py")]
+    texts = (source.read_text(encoding="utf-8") for source in sources)
+    if not any(map(field_line.search, texts)):
+        return False
+    described_options = described_study(imported_study(study))["options"]
+    return not field_names.isdisjoint(option["name"] for option in described_options)
+
+
+class OutdatedOptions(click.ClickException):
+    """The description of a study is older than its class."""
+
+    exit_code = 2
+
+    def __init__(self, study: str) -> None:
+        class_name = study.partition(":")[2]
+        super().__init__(
+            f"{STUDIES_FILE.name} is older than the fields of {class_name}: "
+            "type python -m selfprobe.studies, which writes it anew"
+        )
 
 
 def command(name: str, about: Mapping[str, Any]) -> click.Command:
@@ -643,31 +746,35 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         name: Name of the command.
         about: Description by `described_study`.
     """
+    study = str(about["place"])
 
     def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
         refuse_missing(values)
         if about["asks"]:
             refuse_impossible(values)
-        module, _, attribute = str(about["place"]).partition(":")
-        return _called(
-            getattr(import_module(module), attribute),
-            values,
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-        )
+        study_class = imported_study(study)
+        if _as_json(described_study(study_class)) != _as_json(about):
+            raise OutdatedOptions(study)
+        return _run_command(study_class, values, yes=yes, dry_run=dry_run, as_json=as_json)
 
-    made: Callable[..., Any] = call
+    function: Callable[..., Any] = call
     if about["runs"]:
-        made = options.engine(options.asking(options.skip_errors(made) if about["skips"] else made))
+        if about["skips"]:
+            function = options.skip_errors(function)
+        function = options.engine(options.asking(function))
     elif about["asks"]:
-        made = options.paying(made)
+        function = options.paying(function)
     elif about["local"]:
-        made = options.confirming(made)
-    made = options.as_json(made)
-    for one in reversed(about["options"]):
-        made = _option(**one)(made)
-    return click.command(name, cls=StudyCommand, help=about["help"])(options.config(made))
+        function = options.confirming(function)
+    function = options.as_json(function)
+    for option in reversed(about["options"]):
+        function = _option_decorator(**option)(function)
+    make_command = click.command(name, cls=StudyCommand, help=about["help"], study=study)
+    return make_command(options.config(function))
+
+
+def _as_json(about: Mapping[str, Any]) -> str:
+    return json.dumps(about, sort_keys=True)
 
 
 class Missing(click.ClickException):
@@ -676,51 +783,53 @@ class Missing(click.ClickException):
     exit_code = 2
 
 
-LOGS = ("logs", "folders")
+PATH_FIELDS = ("logs", "folders")
 """Fields that hold paths alone."""
-SETS = ("dataset", "against", "questions", "labels")
+DATASET_FIELDS = ("dataset", "against", "questions", "labels")
 """Fields that may hold the path of a file."""
-MODELS = ("models", "model", "grader", "judges", "writer")
+MODEL_FIELDS = ("models", "model", "grader", "judges", "writer")
 """Fields that hold names of models as Inspect has them."""
+ADDRESS_CHARACTERS = frozenset(":,?=")
+"""Characters of addresses, lists and settings, which no path is taken to have."""
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
     """Refuse a path where nothing is, before Inspect is imported; other faults of it are found
     later.
     """
-    for name, value in values.items():
-        for path in value if isinstance(value, list | tuple) else [value]:
-            looked = name in LOGS or (
-                name in SETS and isinstance(path, str) and FILE.fullmatch(path)
-            )
-            told = (
-                looked
-                and isinstance(path, str)
-                and path.strip()
-                and not {":", ",", "?", "="} & {*path}
-            )
-            if told and (why := nowhere(path)):
-                raise Missing(why)
+    for field_name, value in values.items():
+        entries = value if isinstance(value, list | tuple) else [value]
+        for entry in entries:
+            if not isinstance(entry, str) or not entry.strip():
+                continue
+            is_file_name = field_name in DATASET_FIELDS and FILE.fullmatch(entry) is not None
+            is_path = field_name in PATH_FIELDS or is_file_name
+            if not is_path or not ADDRESS_CHARACTERS.isdisjoint(entry):
+                continue
+            fault = nowhere(entry)
+            if fault:
+                raise Missing(fault)
 
 
 def refuse_impossible(values: Mapping[str, Any]) -> None:
     """Refuse a model that cannot be, before Inspect is imported; whether it can be had is found
     later.
     """
-    if "inspect_ai" in sys.modules or ".py" in str(
-        values
-    ):  # whose users, and the user's files, may add providers
+    # Users of Inspect, and the user's own files, may add providers.
+    if "inspect_ai" in sys.modules or ".py" in str(values):
         return
-    for field_ in MODELS:
-        given = values.get(field_) or ()
-        for entry in names(given) if isinstance(given, str) else given:
+    for field_name in MODEL_FIELDS:
+        value = values.get(field_name) or ()
+        entries = names(value) if isinstance(value, str) else value
+        for entry in entries:
             name = entry.get("model") if isinstance(entry, Mapping) else entry
-            if isinstance(name, str) and (why := impossible(name)):
-                raise Missing(why)
+            fault = impossible(name) if isinstance(name, str) else ""
+            if fault:
+                raise Missing(fault)
 
 
-def _called(
-    study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool
+def _run_command(
+    study_class: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool
 ) -> int:
     from selfprobe.errors import RunError
     from selfprobe.errors.output import refuse_unwritable
@@ -730,31 +839,40 @@ def _called(
     if "out" in values:
         refuse_unwritable(values["out"])
     settings = RunSettings.taken(values) if "prices" in values else RunSettings()
-    listed = {
+    fields = {
         key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
     }
-    asked = study.taken({**listed, "settings": settings})
+    study = study_class.taken({**fields, "settings": settings})
     if not dry_run:
-        asked.tried()
-    complete = True
-    if (plan := asked.plan()) is not None:
-        asked.refuse_others()
-        costs = ["", *settings.costed(plan.costs, rounds=asked.rounds)] if plan.costs else []
-        costs += settings.lasting(plan.costs, asked.shorter)
-        echo("\n".join(map(clean, [*plan.lines, *costs])), err=as_json)
+        study.tried()
+
+    all_complete = True
+    plan = study.plan()
+    if plan is not None:
+        study.refuse_others()
+        lines = list(plan.lines)
+        if plan.costs:
+            lines += ["", *settings.costed(plan.costs, rounds=study.rounds)]
+        lines += settings.lasting(plan.costs, study.shorter)
+        echo("\n".join(map(clean, lines)), err=as_json)
         if dry_run:
             return 0
-        options.confirmed(yes or study.local)
-        complete = asked.ask()
+        options.confirmed(yes or study_class.local)
+        all_complete = study.ask()
     elif dry_run or yes or settings not in (RunSettings(), RunSettings(skip_errors=False)):
-        raise click.UsageError(f"options of a run (--yes, -M …) need {study.starts}")
-    status = asked.tell(as_json=as_json, planned=plan is not None)
-    if not complete and not status:
+        raise click.UsageError(f"options of a run (--yes, -M …) need {study_class.starts}")
+
+    status = study.tell(as_json=as_json, planned=plan is not None)
+    if not all_complete and not status:
         raise RunError("runs failed, or nothing could be scored; see above")
     return status
 
 
-def _option(
+FURTHER_FLAGS = {"models": ["--model"], "tasks": ["--run"]}
+"""Field → further flags of its option."""
+
+
+def _option_decorator(
     name: str,
     kind: str,
     argument: str | None = None,
@@ -763,46 +881,60 @@ def _option(
     help: str | None = None,
     least: Any = None,
     most: Any = None,
-    between: bool = False,
+    excludes_least: bool = False,
+    excludes_most: bool = False,
     choices: Sequence[str] = (),
 ) -> Callable[..., Any]:
     flag = f"--{name.replace('_', '-')}"
     if argument:
-        return click.argument(
-            name, metavar=argument, required=required, nargs=-1 if kind == "names" else 1
-        )
+        value_count = -1 if kind == "names" else 1
+        return click.argument(name, metavar=argument, required=required, nargs=value_count)
     if kind == "flag":
-        return click.option(
-            f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help
-        )
+        both_flags = f"{flag}/--no-{flag[2:]}"
+        return click.option(both_flags, default=default, show_default=True, help=help)
     if kind == "settings":
-        more: dict[str, Any] = {
-            "multiple": True,
-            "callback": lambda ctx, param, value: dict(value),
-            "hidden": not help,
-        }
-        short = ["-T"] if name == "args" else []
-        return click.option(*short, flag, name, type=options.Assignment(), help=help, **more)
-    types: dict[str, Callable[[], Any]] = {
-        "names": lambda: options.Names(name.removesuffix("s")),
-        "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
-        "choice": lambda: options.SuggestingChoice(choices),
-        "whole": lambda: options.Whole(least, most),
-        "number": lambda: options.Number(least, most, min_open=between, max_open=between),
-        "text": lambda: str,
-        "weights": lambda: options.OneModel(options.open_model),
-        "several weights": lambda: options.Names("model", check=options.open_model),
-        "texts": lambda: str,
-    }
-    names = [flag, *({"models": ["--model"], "tasks": ["--run"]}.get(name, []))]
-    further = (
-        {"required": True}
-        if required
-        else {"default": default, "show_default": default not in (None, (), "")}
+        return click.option(
+            *(["-T"] if name == "args" else []),
+            flag,
+            name,
+            type=options.Assignment(),
+            multiple=True,
+            callback=lambda ctx, param, value: dict(value),
+            hidden=not help,
+            help=help,
+        )
+
+    singular = name.removesuffix("s")
+    value_type: Any = str
+    if kind == "names":
+        value_type = options.Names(singular)
+    elif kind == "entries":
+        value_type = options.Names(singular, mappings=True)
+    elif kind == "several_weights":
+        value_type = options.Names("model", check=options.open_model)
+    elif kind == "weights":
+        value_type = options.OneModel(options.open_model)
+    elif kind == "choice":
+        value_type = options.SuggestingChoice(choices)
+    elif kind == "whole":
+        value_type = options.Whole(least, most)
+    elif kind == "number":
+        value_type = options.Number(least, most, min_open=excludes_least, max_open=excludes_most)
+
+    settings: dict[str, Any] = {"required": True}
+    if not required:
+        settings = {"default": default, "show_default": default not in (None, (), "")}
+    return click.option(
+        flag,
+        *FURTHER_FLAGS.get(name, []),
+        name,
+        type=value_type,
+        help=help,
+        metavar="N" if kind == "whole" else None,
+        hidden=help is None,
+        multiple=kind == "texts",
+        **settings,
     )
-    further["hidden"], further["multiple"] = help is None, kind == "texts"
-    metavar = "N" if kind == "whole" else None
-    return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)
 
 
 STUDIES_FILE = Path(__file__).parent.parent / "studies" / "options.json"
@@ -811,6 +943,14 @@ STUDIES_FILE = Path(__file__).parent.parent / "studies" / "options.json"
 
 @cache
 def commands(*names: str) -> dict[str, click.Command]:
-    """The commands of these studies, without importing them."""
-    known = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))
-    return {name: command(name, known[name]) for name in names}
+    """The commands of these studies, without importing them.
+
+    Raises:
+        UsageError: The file of options has no such study.
+    """
+    described = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))
+    for name in names:
+        if name not in described:
+            remedy = "type python -m selfprobe.studies, which writes it anew"
+            raise click.UsageError(f"{STUDIES_FILE.name} has no study {name}: {remedy}")
+    return {name: command(name, described[name]) for name in names}

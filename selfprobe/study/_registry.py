@@ -86,7 +86,9 @@ def _place(error: Exception, file: str) -> str:
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"
     frames = [
-        one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).name == file
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).name == file
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else file
 
@@ -140,7 +142,11 @@ def needs_of(task: str) -> tuple[str, ...]:
 def defaults_of(task: str) -> dict[str, Any]:
     """A task's arguments with their default values."""
     parameters = inspect.signature(tasks()[task]).parameters.values()
-    return {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
 
 
 def measures() -> Mapping[str, Measure]:

@@ -55,15 +55,17 @@ def available_model(name: str, **args: Any) -> Model:
     try:
         return get_model(name, **args)
     except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
-        said = one_line(error).removeprefix(f"{name}: ")
-        if "not recognized" in said:
-            said = said.removesuffix(".") + (meant(name.partition("/")[0], _providers()) or ".")
-        raise InputError(f"{name}: {said}") from None
+        message = one_line(error).removeprefix(f"{name}: ")
+        if "not recognized" in message:
+            suggestion = meant(name.partition("/")[0], _providers())
+            message = message.removesuffix(".") + (suggestion or ".")
+        raise InputError(f"{name}: {message}") from None
 
 
 def _providers() -> list[str]:
-    found = [registry_info(one).name for one in registry_find(lambda info: info.type == "modelapi")]
-    return [name.rpartition("/")[2] for name in found]
+    provider_classes = registry_find(lambda info: info.type == "modelapi")
+    full_names = [registry_info(provider).name for provider in provider_classes]
+    return [name.rpartition("/")[2] for name in full_names]
 
 
 @dataclass(frozen=True)
@@ -121,42 +123,53 @@ def configured(entries: Iterable[object]) -> tuple[NamedModel, ...]:
     Raises:
         InputError: An entry is neither or has a wrong field, or a model is listed twice.
     """
-    listed = [entry if isinstance(entry, NamedModel) else _configured(entry) for entry in entries]
-    names = [model.name for model in listed]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"model {', '.join(twice)} is listed twice; list each model once")
-    return tuple(listed)
+    models = []
+    for entry in entries:
+        model = entry if isinstance(entry, NamedModel) else _named_model(entry)
+        models.append(model)
+    name_counts = Counter(model.name for model in models)
+    repeated_names = sorted(name for name, count in name_counts.items() if count > 1)
+    if repeated_names:
+        names = ", ".join(repeated_names)
+        raise InputError(f"model {names} is listed twice; list each model once")
+    return tuple(models)
 
 
-def _configured(entry: object) -> NamedModel:
-    fields, known = (
-        {"model": entry} if isinstance(entry, str) else entry,
-        ["args", "base_url", "config", "model"],
-    )
-    if not isinstance(fields, Mapping) or not isinstance(name := fields.get("model"), str):
-        raise InputError(f"a model is a name or a mapping of {', '.join(known)}; got {entry!r}")
-    if wrong := unknown(fields, known):
-        raise InputError(f"model {name}: unknown field {wrong}")
-    settings, there = fields.get("config") or {}, GenerateConfig.model_fields
+MODEL_FIELDS = ("args", "base_url", "config", "model")
+"""Fields of a mapping that describes a model."""
+
+
+def _named_model(entry: object) -> NamedModel:
+    fields = {"model": entry} if isinstance(entry, str) else entry
+    name = fields.get("model") if isinstance(fields, Mapping) else None
+    if not isinstance(fields, Mapping) or not isinstance(name, str):
+        raise InputError(
+            f"a model is a name or a mapping of {', '.join(MODEL_FIELDS)}; got {entry!r}"
+        )
+    wrong_fields = unknown(fields, MODEL_FIELDS)
+    if wrong_fields:
+        raise InputError(f"model {name}: unknown field {wrong_fields}")
+
+    settings = fields.get("config") or {}
+    known_settings = GenerateConfig.model_fields
     for setting in settings:
-        if setting not in there:
-            raise InputError(
-                f"model {name}: config has no setting {setting}{meant(setting, there)}"
-            )
+        if setting not in known_settings:
+            suggestion = meant(setting, known_settings)
+            raise InputError(f"model {name}: config has no setting {setting}{suggestion}")
     try:
         config = GenerateConfig(**settings)
     except ValueError as error:
         raise InputError(f"model {name}: wrong config: {one_line(error)}") from None
-    if settings.get("extra_headers") != concealed(settings.get("extra_headers"), "headers"):
+    headers = settings.get("extra_headers")
+    if headers != concealed(headers, "headers"):
         remedy = (
             "every log would hold it; give it under args, as default_headers, or by the environment"
         )
         raise InputError(
             f"model {name}: config.extra_headers has a header that may be secret: {remedy}"
         )
-    return NamedModel(
-        name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})}
-    )
+    model_args = fields.get("args") or {}
+    return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **model_args})
 
 
 def graders(
@@ -174,24 +187,30 @@ def graders(
         InputError: The list is empty, has a model twice, has a subject once, or has a simulated
             model that would read texts of a real one.
     """
-    listed, one = (
-        user_input.names(names) if isinstance(names, str) else list(names or ()),
-        option.removesuffix("s"),
-    )
-    if names is not None and not listed:
+    listed_names = user_input.names(names) if isinstance(names, str) else list(names or ())
+    if names is not None and not listed_names:
         raise InputError(
-            f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel"
+            f"--{option} names no model; expected such as openai/a, "
+            "or openai/a,google/b for a panel"
         )
-    for name, count in Counter(listed).items() if subjects is not None else ():
-        own = name in set(subjects or ())
-        if count > 1 and not own:
-            raise InputError(f"{one} {name} is listed twice; list each {one} once")
-        if count == 1 and own:
-            remedy = f"take another --{option}, or list it twice (--{option} {name},{name}) if you mean that"
+    if subjects is not None:
+        _refuse_graders(listed_names, option, tuple(subjects))
+    return tuple(map(NamedModel, dict.fromkeys(listed_names)))
+
+
+def _refuse_graders(names: Sequence[str], option: str, subjects: Sequence[str]) -> None:
+    noun = option.removesuffix("s")
+    for name, count in Counter(names).items():
+        is_subject = name in subjects
+        if count > 1 and not is_subject:
+            raise InputError(f"{noun} {name} is listed twice; list each {noun} once")
+        if count == 1 and is_subject:
+            twice = f"--{option} {name},{name}"
+            remedy = f"take another --{option}, or list it twice ({twice}) if you mean that"
             raise InputError(f"{name} would grade its own texts: {remedy}")
-        if fault := simulated_reader_fault(name, subjects or (), f"--{option} "):
+        fault = simulated_reader_fault(name, subjects, f"--{option} ")
+        if fault:
             raise InputError(fault)
-    return tuple(map(NamedModel, dict.fromkeys(listed)))
 
 
 @dataclass(frozen=True)
@@ -214,17 +233,14 @@ class DescribedRun:
         Raises:
             InputError: A model cannot be had, or the task refuses an argument.
         """
-        made = tasks()[self.task](**self.args)
-        made = task_with(
-            made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata}
-        )
-        opened_roles = {
-            role: [model.open() for model in models] for role, models in self.bound.items()
-        }
-        roles = {
-            role: models if len(models) > 1 else models[0] for role, models in opened_roles.items()
-        }
-        return task_with(made, model_roles=roles) if roles else made
+        task = tasks()[self.task](**self.args)
+        metadata = {**(task.metadata or {}), **self.metadata}
+        task = task_with(task, model=self.model.open(), metadata=metadata)
+        model_roles: dict[str, str | Model | list[str | Model]] = {}
+        for role, models in self.bound.items():
+            opened_models: list[str | Model] = [model.open() for model in models]
+            model_roles[role] = opened_models if len(opened_models) > 1 else opened_models[0]
+        return task_with(task, model_roles=model_roles) if model_roles else task
 
     def identified(
         self,
@@ -250,7 +266,10 @@ class DescribedRun:
     @property
     def bound(self) -> dict[str, tuple[NamedModel, ...]]:
         """Role → its models, in their order."""
-        return {role: of if isinstance(of, tuple) else (of,) for role, of in self.roles.items()}
+        models_by_role = {}
+        for role, models in self.roles.items():
+            models_by_role[role] = models if isinstance(models, tuple) else (models,)
+        return models_by_role
 
 
 def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
@@ -262,22 +281,22 @@ def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
 
 def run_versions(runs: Iterable[DescribedRun]) -> dict[Identity, str]:
     """Identity by which the log of each run is found → version of its task; see `identities_of`."""
-    built: dict[str, Task] = {}
+    task_by_call: dict[str, Task] = {}
     versions = {}
     for run in runs:
-        name = repr((run.task, sorted(run.args.items())))
-        if name not in built:
-            built[name] = tasks()[run.task](**run.args)
-        task = built[name]
+        call = repr((run.task, sorted(run.args.items())))
+        if call not in task_by_call:
+            task_by_call[call] = tasks()[run.task](**run.args)
+        task = task_by_call[call]
         versions[run.identified(task.metadata or {}, task.config)] = str(task.version)
     return versions
 
 
-ITEMS = 2
+REHEARSED_ITEMS = 2
 """Number of items that are played."""
-CHARACTERS = 4
-"""Characters of a token, roughly."""
-LONGEST = 300
+CHARACTERS_PER_TOKEN = 4
+"""A rough guess."""
+LONGEST_TARGET_REPLY = 300
 """Tokens of a text that the target writes, where its limit allows as many."""
 
 
@@ -311,10 +330,12 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
         InputError: The task refuses an argument, or its MEASURE names an act that it does not
             record.
     """
-    if measure := measures().get(task):
+    measure = measures().get(task)
+    if measure is not None:
         _, acts = _rehearsed(task, "{}")  # an argument may leave acts out, such as candidates=3
-        if wrong := unknown(measure.acts, acts):
-            raise InputError(f"{task}: MEASURE names the act {wrong}")
+        wrong_acts = unknown(measure.acts, acts)
+        if wrong_acts:
+            raise InputError(f"{task}: MEASURE names the act {wrong_acts}")
     calls, _ = _rehearsed(task, json.dumps(dict(args), sort_keys=True))
     return calls
 
@@ -322,35 +343,38 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
 @cache
 def _rehearsed(task: str, args: str) -> tuple[Rehearsed, tuple[str, ...]]:
     """Calls for an item of a task, and the names of the acts that it records."""
-    items, acts = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
-    return Rehearsed(
-        _calls(items), _calls([[one for one in sent if one.role is None] for sent in items])
-    ), acts
+    calls_by_item, acts = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
+    observer_calls = [
+        [call for call in item_calls if call.role is None] for item_calls in calls_by_item
+    ]
+    return Rehearsed(_counted(calls_by_item), _counted(observer_calls)), acts
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _RehearsedCall:
     role: str | None
-    read: float
-    wrote: float
+    tokens_in: float
+    tokens_out: float
 
 
-def _calls(items: Sequence[Sequence[_Sent]]) -> Counted:
-    every = [one for sent in items for one in sent]
-    tokens = (
-        (round(mean(one.read for one in every)), round(mean(one.wrote for one in every)))
-        if every
-        else (0, 0)
-    )
-    return Counted(max((len(sent) for sent in items), default=0), tokens)
+def _counted(calls_by_item: Sequence[Sequence[_RehearsedCall]]) -> Counted:
+    calls = [call for item_calls in calls_by_item for call in item_calls]
+    if not calls:
+        return Counted(0, (0, 0))
+    most_calls = max(map(len, calls_by_item))
+    tokens_in = round(mean(call.tokens_in for call in calls))
+    tokens_out = round(mean(call.tokens_out for call in calls))
+    return Counted(most_calls, (tokens_in, tokens_out))
 
 
-async def _played(task: str, args: Mapping[str, Any]) -> tuple[list[list[_Sent]], tuple[str, ...]]:
+async def _played(
+    task_name: str, args: Mapping[str, Any]
+) -> tuple[list[list[_RehearsedCall]], tuple[str, ...]]:
     """Every call of the first items, an item a list, and the names of the recorded acts."""
-    model, sent, acts = get_model("planted/plan"), list[_Sent](), dict[str, Reply]()
-    longer = dict[
-        str, float
-    ]()  # a text of the target → tokens by which a real one is longer where it is quoted
+    model = get_model("planted/plan")
+    item_calls: list[_RehearsedCall] = []
+    missing_tokens_by_text: dict[str, float] = {}
+    """Text of the target → tokens by which a real one is longer where it is quoted."""
 
     async def stand_in(
         role: str | None,
@@ -365,24 +389,29 @@ async def _played(task: str, args: Mapping[str, Any]) -> tuple[list[list[_Sent]]
         output: Any = await model.api.generate(
             input=messages, tools=[], tool_choice="none", config=config
         )
-        text, reply = (
-            "\n".join(message.text for message in messages),
-            len(output.completion) / CHARACTERS,
-        )
-        wrote = min(config.max_tokens or LONGEST, LONGEST) if role == "target" else reply
-        read = len(text) / CHARACTERS + sum(more for shown, more in longer.items() if shown in text)
+        prompt_text = "\n".join(message.text for message in messages)
+        tokens_in = len(prompt_text) / CHARACTERS_PER_TOKEN
+        for quoted_text, missing_tokens in missing_tokens_by_text.items():
+            if quoted_text in prompt_text:
+                tokens_in += missing_tokens
+
+        tokens_out = len(output.completion) / CHARACTERS_PER_TOKEN
         if role == "target":
-            longer[output.completion] = max(0.0, wrote - reply)
-        sent.append(_Sent(role, read, wrote))
+            limit = config.max_tokens or LONGEST_TARGET_REPLY
+            target_tokens = min(limit, LONGEST_TARGET_REPLY)
+            missing_tokens_by_text[output.completion] = max(0.0, target_tokens - tokens_out)
+            tokens_out = target_tokens
+        item_calls.append(_RehearsedCall(role, tokens_in, tokens_out))
         return reply_from(output, model, may_be_cut=may_be_cut)
 
     async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
         return state
 
-    out = list[list[_Sent]]()
+    calls_by_item: list[list[_RehearsedCall]] = []
+    acts: dict[str, Reply] = {}
     with rehearsal(stand_in):
-        made = tasks()[task](**args)
-        for sample in made.dataset[:ITEMS]:
+        task = tasks()[task_name](**args)
+        for sample in task.dataset[:REHEARSED_ITEMS]:
             state = TaskState(
                 ModelName(model),
                 str(sample.id),
@@ -391,8 +420,8 @@ async def _played(task: str, args: Mapping[str, Any]) -> tuple[list[list[_Sent]]
                 messages=[],
                 metadata=deepcopy(sample.metadata or {}),
             )
-            sent.clear()
-            await made.solver(state, generate)
-            out.append(list(sent) * (made.epochs or 1))
+            item_calls.clear()
+            await task.solver(state, generate)
+            calls_by_item.append(list(item_calls) * (task.epochs or 1))
             acts |= state.store_as(Record).acts
-    return out, tuple(acts)
+    return calls_by_item, tuple(acts)

@@ -78,13 +78,15 @@ def blocks(text: str) -> tuple[int, ...]:
     Raises:
         ValueError: It is none of these.
     """
-    found: set[int] = set()
+    blocks: set[int] = set()
     for part in names(text):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
         if not match or int(match[2] or match[1]) < int(match[1]):
             raise ValueError("expected blocks such as 3, 8-12 or 0-31:4")
-        found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
-    return tuple(sorted(found))
+        first_block = int(match[1])
+        last_block = int(match[2] or match[1])
+        blocks |= set(range(first_block, last_block + 1, int(match[3] or 1)))
+    return tuple(sorted(blocks))
 
 
 def quiet_model(name: str, loading: dict[str, Any]) -> Any:
@@ -266,14 +268,15 @@ class LocalStudy(Study):
         from selfprobe.errors import InputError
         from selfprobe.errors.output import place
 
-        held = self.held
-        other = [
-            _differing(name, held.get(name), value)
+        folder_state = self.held
+        differences = [
+            _difference_text(name, folder_state.get(name), value)
             for name, value in state.items()
-            if held.get(name) != value
+            if folder_state.get(name) != value
         ]
-        if held and other:
-            raise InputError(f"{self.out} holds a run of {'; '.join(other)}: give another --out")
+        if folder_state and differences:
+            texts = "; ".join(differences)
+            raise InputError(f"{self.out} holds a run of {texts}: give another --out")
         if not dry:
             text = json.dumps(
                 {"selfprobe": version("selfprobe"), **state, **more}, indent=1, ensure_ascii=False
@@ -281,9 +284,9 @@ class LocalStudy(Study):
             place({"run.json": text.encode()}, self.out)
 
 
-def _differing(name: str, held: Any, wanted: Any) -> str:
-    short = all(isinstance(one, str) and len(one) < 100 for one in (held, wanted))
-    return f"{name} {held!r}, not {wanted!r}" if short else f"another {name}"
+def _difference_text(name: str, folder_value: Any, value: Any) -> str:
+    are_short = all(isinstance(text, str) and len(text) < 100 for text in (folder_value, value))
+    return f"{name} {folder_value!r}, not {value!r}" if are_short else f"another {name}"
 
 
 class TrainingStudy(LocalStudy):

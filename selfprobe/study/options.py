@@ -5,6 +5,7 @@ Imports nothing of Inspect, so that every `-h` is quick.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
@@ -98,34 +99,36 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 """Path of a command → the arguments of two calls."""
 
 
-def exemplified(
-    command: click.Command | None, parent: click.Context, name: str
+def with_examples(
+    command: click.Command | None, group_context: click.Context, name: str
 ) -> click.Command | None:
     """The command with its examples at the end of its help.
 
     Args:
         command: Command of a group, or None.
-        parent: The group's context.
+        group_context: The group's context.
         name: Name by which it was called.
     """
-    names = [name]
-    while parent.parent is not None:
-        names, parent = [str(parent.info_name), *names], parent.parent
-    path = " ".join(names)
-    if command is not None and path in EXAMPLES:
-        command.epilog = epilog(path)
+    words = [name]
+    context = group_context
+    while context.parent is not None:
+        words.insert(0, str(context.info_name))
+        context = context.parent
+
+    command_path = " ".join(words)
+    if command is not None and command_path in EXAMPLES:
+        command.epilog = epilog(command_path)
     return command
 
 
-def epilog(path: str) -> str:
+def epilog(command_path: str) -> str:
     """The examples of a command, each a line that help does not break."""
-    lines = [
-        " ".join(["  selfprobe", *filter(None, (path, further))]) for further in EXAMPLES[path]
-    ]
+    call = f"  selfprobe {command_path}".rstrip()
+    lines = [f"{call} {arguments}".rstrip() for arguments in EXAMPLES[command_path]]
     return "\n".join(["\b", "Examples:", *lines])
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 class Group(click.Group):
@@ -134,9 +137,12 @@ class Group(click.Group):
     """
 
     def __init__(
-        self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any
+        self,
+        *group_args: Any,
+        studies: Callable[[], Mapping[str, click.Command]] = dict,
+        **group_settings: Any,
     ) -> None:
-        super().__init__(*args, **further)
+        super().__init__(*group_args, **group_settings)
         self.studies = studies
         """The studies of the group, by name."""
 
@@ -146,21 +152,20 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        return exemplified(
-            self.studies().get(cmd_name) or super().get_command(ctx, cmd_name), ctx, cmd_name
-        )
+        command = self.studies().get(cmd_name)
+        if command is None:
+            command = super().get_command(ctx, cmd_name)
+        return with_examples(command, ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit=1000)))
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, one.get_short_help_str(limit=1000))
-                    for name, one in found
-                    if one and not one.hidden
-                ]
-            )
+            formatter.write_dl(rows)
 
 
 class Names(click.ParamType[list[str]]):
@@ -181,17 +186,17 @@ class Names(click.ParamType[list[str]]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> list[str]:
         """The list of names."""
-        found = names(value) if isinstance(value, str) else list(value)
-        if twice := [name for place, name in enumerate(found) if name in found[:place]]:
-            self.fail(
-                f"{self.kind} {twice[0]} is listed twice; list each {self.kind} once", param, ctx
-            )
-        for name in found:
+        listed_names = names(value) if isinstance(value, str) else list(value)
+        for position, name in enumerate(listed_names):
+            if name in listed_names[:position]:
+                remedy = f"list each {self.kind} once"
+                self.fail(f"{self.kind} {name} is listed twice; {remedy}", param, ctx)
+        for name in listed_names:
             try:
                 self.check(name)
             except ValueError as error:
                 self.fail(f"{error}; got {name}", param, ctx)
-        return found
+        return listed_names
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Placeholder in the help."""
@@ -209,10 +214,10 @@ def single_model(text: str) -> str:
     return text
 
 
-HOSTS = frozenset(
-    "anthropic azureai bedrock cf embedded fireworks goodfire grok groq hf-inference-providers llama-cpp-python "
-    "mistral mockllm nnterp ollama openai-api openrouter perplexity planted sagemaker sglang together transformer_lens "
-    "vllm".split()
+INSPECT_PROVIDERS = frozenset(
+    "anthropic azureai bedrock cf embedded fireworks goodfire grok groq hf-inference-providers "
+    "llama-cpp-python mistral mockllm nnterp ollama openai-api openrouter perplexity planted "
+    "sagemaker sglang together transformer_lens vllm".split()
 )
 """Inspect's providers that are no owner on the hub."""
 
@@ -226,25 +231,22 @@ def open_model(text: str) -> str:
     """
     name = "smollm2" if text == "embedded/smollm2" else text.removeprefix("hf/")
     path = Path(name).expanduser()
-    owner, _, rest = name.partition("/")
-    hosted = (
-        owner in HOSTS
-        or name.startswith("google/gemini")
-        or (owner == "openai" and not rest.startswith("gpt-oss"))
-    )
-    on_hub = bool(rest) and "/" not in rest and not hosted
-    if (
-        name == "smollm2"
-        or path.exists()
-        or path.suffix == ".gguf"
-        or name.startswith((".", "/", "~"))
-        or on_hub
-    ):
+    is_local = path.exists() or path.suffix == ".gguf" or name.startswith((".", "/", "~"))
+    if name == "smollm2" or is_local or _may_be_on_hub(name):
         return name
     raise ValueError(
-        "no model whose weights can be read: give smollm2, a folder, a .gguf file, or a model of the hub as "
-        "OWNER/NAME, such as Qwen/Qwen3-8B"
+        "no model whose weights can be read: give smollm2, a folder, a .gguf file, or a model of "
+        "the hub as OWNER/NAME, such as Qwen/Qwen3-8B"
     )
+
+
+def _may_be_on_hub(name: str) -> bool:
+    owner, _, repository = name.partition("/")
+    if not repository or "/" in repository or owner in INSPECT_PROVIDERS:
+        return False
+    if owner == "openai":
+        return repository.startswith("gpt-oss")
+    return not name.startswith("google/gemini")
 
 
 class OneModel(click.ParamType[str]):
@@ -264,32 +266,37 @@ class OneModel(click.ParamType[str]):
 
 
 class Number(click.FloatRange):
-    """A number in a range; NaN lies in none, though click compares it and finds nothing wrong."""
+    """A finite number in a range; click compares NaN with the bounds and finds nothing wrong."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The number."""
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
-            self.fail(
-                f"{value} is no number that counts; expected {self._describe_range()}", param, ctx
-            )
-        return found
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            is_bounded = self.min is not None or self.max is not None
+            expected = self._describe_range() if is_bounded else "a finite number"
+            self.fail(f"{value} is not finite; expected {expected}", param, ctx)
+        return number
 
 
 class Whole(click.IntRange):
-    """A whole number in a range, which says what is expected where something else came."""
+    """A whole number in a range, also written as 3.0; the error says what is expected."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number."""
-        most = "" if self.max is None else f" to {self.max}"
+        digits: Any = re.sub(r"\.0+$", "", str(value))
         try:
-            return int(super().convert(value, param, ctx))
+            return int(super().convert(digits, param, ctx))
         except click.BadParameter:
-            self.fail(
-                f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx
-            )
+            self.fail(f"expected a whole number{self._bounds_text()}, got {value!r}", param, ctx)
+
+    def _bounds_text(self) -> str:
+        lower_bound = "" if self.min is None else f" from {self.min}"
+        if self.max is None:
+            return lower_bound
+        upper_bound = f"to {self.max}" if lower_bound else f"up to {self.max}"
+        return f"{lower_bound} {upper_bound}"
 
 
 class SuggestingChoice(click.Choice[str]):
@@ -317,16 +324,15 @@ class Assignment(click.ParamType[tuple[str, Any]]):
 
         if isinstance(value, tuple):
             return value
-        name, sign, text = str(value).partition("=")
-        if not sign or not name:
-            self.fail(
-                f"{param.opts[0] if param else 'it'} takes NAME=VALUE, got {value!r}", param, ctx
-            )
+        name, equals_sign, yaml_text = str(value).partition("=")
+        if not equals_sign or not name:
+            option_name = param.opts[0] if param else "it"
+            self.fail(f"{option_name} takes NAME=VALUE, got {value!r}", param, ctx)
         try:
-            return name, loaded(text)
+            return name, loaded(yaml_text)
         except yaml.YAMLError:
-            shown = text if len(text) <= 100 else f"{text[:99]}…"
-            self.fail(f"the value of {name} is not YAML: {shown!r}", param, ctx)
+            excerpt = yaml_text if len(yaml_text) <= 100 else f"{yaml_text[:99]}…"
+            self.fail(f"the value of {name} is not YAML: {excerpt!r}", param, ctx)
 
 
 def _as_dict(
@@ -335,16 +341,13 @@ def _as_dict(
     return dict(value)
 
 
-def _existing(help: str) -> Any:
-    return {"type": click.Path(exists=True, dir_okay=False), "help": help}
-
-
-COUNT, COUNT_OR_NONE = Whole(min=1), Whole(min=0)
+COUNT = Whole(min=1)
+COUNT_OR_NONE = Whole(min=0)
 
 MODELS_HELP = "Models as Inspect names them, comma-separated: openrouter/a,embedded/smollm2."
 
 
-def models(*, required: bool) -> Callable[[F], F]:
+def models(*, required: bool) -> Callable[[CommandFunction], CommandFunction]:
     """--models"""
     return click.option("--models", type=Names("model"), required=required, help=MODELS_HELP)
 
@@ -353,7 +356,7 @@ OUT_HELP = "Folder to write: a local path or any fsspec URL."
 LOG_DIR_HELP = "Folder for the logs of this study only: a local path or any fsspec URL."
 
 
-def out(default: str) -> Callable[[F], F]:
+def out(default: str) -> Callable[[CommandFunction], CommandFunction]:
     """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that
     name)
     """
@@ -374,7 +377,7 @@ embedder_of_all = click.option(
 )
 
 
-def log_dir(default: str) -> Callable[[F], F]:
+def log_dir(default: str) -> Callable[[CommandFunction], CommandFunction]:
     """--log-dir"""
     return click.option(
         "--log-dir",
@@ -421,9 +424,8 @@ _CONFIRMED = (
 _PAYING = (
     click.option(
         "--prices",
-        **_existing(
-            "Inspect's model cost file (YAML or JSON); the plan and the logs then have dollars."
-        ),
+        type=click.Path(exists=True, dir_okay=False),
+        help="Inspect's model cost file (YAML or JSON); the plan and the logs then have dollars.",
     ),
     *_CONFIRMED,
 )
@@ -481,62 +483,33 @@ _ASKING = (
 )
 
 
-HOW = {
-    *(
-        "model_args",
-        "batch",
-        "max_connections",
-        "max_retries",
-        "attempt_timeout",
-        "prices",
-        "display",
-        "skip_errors",
-    ),
-    "cost_limit",
-    *(
-        "same_model",
-        "dry_run",
-        "yes",
-        "config",
-        "as_json",
-        "engine",
-        "ray_address",
-        "replicas",
-        "log_dir",
-        "out",
-    ),
-    *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
-}
+CALL_PARAMETERS = frozenset(
+    "model_args batch max_connections max_retries attempt_timeout prices display skip_errors "
+    "cost_limit same_model dry_run yes config as_json engine ray_address replicas log_dir out "
+    "revision device dtype device_map attention quantize allow_pickle".split()
+)
 """Parameters of how calls are made and where results go, which every study has."""
 
 
-def paying(command: F) -> F:
+def paying(command: CommandFunction) -> CommandFunction:
     """The options of a command that asks a model without a run: prices, and the confirmation."""
     return _with(_PAYING, command)
 
 
-def asking(command: F) -> F:
+def asking(command: CommandFunction) -> CommandFunction:
     """The options of every command that runs tasks: how they are called, shown and confirmed."""
     return _with(_ASKING, command)
 
 
-def confirming(command: F) -> F:
+def confirming(command: CommandFunction) -> CommandFunction:
     """The options of a command that works here: it is tried without work, and confirmed."""
     return _with(_CONFIRMED, command)
 
 
-def _with(chosen: Sequence[Callable[[Any], Any]], command: F) -> F:
-    for option in reversed(chosen):
-        command = option(command)
+def _with(decorators: Sequence[Callable[[Any], Any]], command: CommandFunction) -> CommandFunction:
+    for decorate in reversed(decorators):
+        command = decorate(command)
     return command
-
-
-def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
-    if value is not None:
-        raise click.UsageError(
-            "--processes is gone (two processes gave 1.12 times the calls of one): leave it out, or give --engine ray, "
-            "after `ray start --head` on this machine"
-        )
 
 
 _ENGINE = (
@@ -553,13 +526,10 @@ _ENGINE = (
         metavar="HOST:PORT",
         help="Address of the Ray cluster. Default: RAY_ADDRESS, or a cluster on this machine.",
     ),
-    click.option(
-        "--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes
-    ),
 )
 
 
-def engine(command: F) -> F:
+def engine(command: CommandFunction) -> CommandFunction:
     """The options of where runs are made."""
     return _with(_ENGINE, command)
 
@@ -568,13 +538,9 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    click.echo(
-        json_escaped(
-            json.dumps(
-                without_secrets(_plain(value)), indent=2, ensure_ascii=False, allow_nan=False
-            )
-        )
-    )
+    plain_value = without_secrets(_plain(value))
+    text = json.dumps(plain_value, indent=2, ensure_ascii=False, allow_nan=False)
+    click.echo(json_escaped(text))
 
 
 def echo_lines(lines: Iterable[str]) -> None:
@@ -585,14 +551,18 @@ def echo_lines(lines: Iterable[str]) -> None:
 
     from selfprobe.text.safe import clean
 
-    width = shutil.get_terminal_size((100, 30)).columns if sys.stdout.isatty() else 0
-    how: dict[str, Any] = {
-        "break_long_words": False,
-        "break_on_hyphens": False,
-        "subsequent_indent": "  ",
-    }
-    for line in map(clean, lines):
-        echo(textwrap.fill(line, width, **how) if 0 < width < len(line) else line)
+    if not sys.stdout.isatty():
+        for line in lines:
+            echo(clean(line))
+        return
+
+    width = shutil.get_terminal_size((100, 30)).columns
+    wrapper = textwrap.TextWrapper(
+        max(width, 1), break_long_words=False, break_on_hyphens=False, subsequent_indent="  "
+    )
+    for line in lines:
+        cleaned = clean(line)
+        echo(wrapper.fill(cleaned) if 0 < width < len(cleaned) else cleaned)
 
 
 def _plain(value: Any) -> Any:
@@ -602,9 +572,13 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [_plain(inner) for inner in value]
-    if isinstance(value, Real) and not isinstance(value, Integral):
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
         return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    return value
 
 
 def confirmed(yes: bool) -> None:
@@ -624,11 +598,11 @@ def confirmed(yes: bool) -> None:
         raise
 
 
-NEVER = ("config", "yes", "dry-run")
+OPTIONS_NOT_IN_FILES = ("config", "yes", "dry-run")
 """Options that a file may not give: nothing is paid for because a file says so."""
 
 
-def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
+def _file_fields(path: str, known_fields: Iterable[str]) -> dict[str, Any]:
     """The fields of a YAML file, without those that are empty.
 
     Raises:
@@ -639,85 +613,96 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
 
     from selfprobe.text.user_input import loaded_file
 
-    fields = sorted(known)
+    sorted_fields = sorted(known_fields)
     try:
         content = loaded_file(path)
     except (yaml.YAMLError, OSError) as error:
         raise click.UsageError(f"{path} is not YAML: {error}") from None
     if not isinstance(content, dict):
-        raise click.UsageError(f"{path}: expected a mapping with {', '.join(fields)}")
-    refuse_unknown(content, fields, path)
+        raise click.UsageError(f"{path}: expected a mapping with {', '.join(sorted_fields)}")
+    refuse_unknown(content, sorted_fields, path)
     return {str(key): value for key, value in content.items() if value is not None}
 
 
-def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], where: str) -> None:
-    """UsageError where a field of `given` is not known, with the one that was meant."""
+def refuse_unknown(entries: Mapping[Any, Any], known_fields: Iterable[str], source: str) -> None:
+    """UsageError where a field of an entry is not known, with the one that was meant."""
     from selfprobe.text.user_input import meant
 
-    fields = sorted(known)
-    for name in given:
-        if name not in fields:
-            remedy = meant(name, fields) or f"; there are {', '.join(fields)}"
-            raise click.UsageError(f"{where}: unknown field {name}{remedy}")
+    sorted_fields = sorted(known_fields)
+    for name in entries:
+        if name not in sorted_fields:
+            remedy = meant(name, sorted_fields) or f"; there are {', '.join(sorted_fields)}"
+            raise click.UsageError(f"{source}: unknown field {name}{remedy}")
 
 
-def config(command: F) -> F:
+def config(command: CommandFunction) -> CommandFunction:
     """--config: a YAML file with the command's options by their long names, as log-dir: logs/mine."""
     return click.option(
         "--config",
         type=click.Path(exists=True, dir_okay=False),
-        callback=_take,
+        callback=_take_file,
         is_eager=True,
         expose_value=False,
-        help="YAML file with options by their long names. An option that is typed wins over the file.",
+        help="YAML file with options by their long names. An option that is typed wins over the "
+        "file.",
     )(command)
 
 
-def _take(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
+def _take_file(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
     if path is None:
         return
-    options = [each for each in ctx.command.params if isinstance(each, click.Option)]
-    by_field = {field: option for option in options if (field := _field(option)) not in NEVER}
-    found = {
-        by_field[field].name: _value(by_field[field], value, f"{path}: {field}")
-        for field, value in _read(path, by_field).items()
-    }
-    ctx.default_map = {str(name): value for name, value in found.items()} | dict(
-        ctx.default_map or {}
-    )
+
+    option_by_field = {}
+    for command_param in ctx.command.params:
+        if isinstance(command_param, click.Option):
+            option_by_field[_field_name(command_param)] = command_param
+    for field in OPTIONS_NOT_IN_FILES:
+        option_by_field.pop(field, None)
+
+    values = {}
+    for field, value in _file_fields(path, option_by_field).items():
+        option = option_by_field[field]
+        values[str(option.name)] = _file_value(option, value, f"{path}: {field}")
+    ctx.default_map = values | dict(ctx.default_map or {})
 
 
-def _field(option: click.Option) -> str:
-    """The longest of its long names, without the dashes."""
-    named = [name.removeprefix("--") for name in option.opts if name.startswith("--")]
-    return max(named, key=len) if named else str(option.name).replace("_", "-")
+def _field_name(option: click.Option) -> str:
+    """The longest of an option's long names, without the dashes."""
+    long_names = [name.removeprefix("--") for name in option.opts if name.startswith("--")]
+    if not long_names:
+        return str(option.name).replace("_", "-")
+    return max(long_names, key=len)
 
 
-def _value(option: click.Option, value: Any, where: str) -> Any:
-    """The value in the option's type; UsageError where the type would take something else for it."""
+def _file_value(option: click.Option, value: Any, source: str) -> Any:
+    """A value of a file in the option's type.
+
+    Raises:
+        UsageError: The type would take something else for it.
+    """
     if option.is_flag:
         if not isinstance(value, bool):
-            raise click.UsageError(f"{where} must be true or false, got {value!r}")
+            raise click.UsageError(f"{source} must be true or false, got {value!r}")
         return value
     if isinstance(option.type, Assignment):
         if not isinstance(value, dict):
-            raise click.UsageError(f"{where} must be a mapping, got {value!r}")
+            raise click.UsageError(f"{source} must be a mapping, got {value!r}")
         return list(value.items())
-    listed = isinstance(option.type, Names) or option.multiple
-    right = isinstance(value, str) or (
-        isinstance(value, int | float) and not isinstance(value, bool)
-    )
-    entry = str | dict if isinstance(option.type, Names) and option.type.mappings else str
-    if isinstance(value, list) and listed and all(isinstance(one, entry) for one in value):
-        return value
-    if not right or (option.multiple and not isinstance(value, list)):
-        raise click.UsageError(
-            f"{where} must be {'a list of texts' if listed else 'one value'}, got {value!r}"
-        )
+
+    takes_names = isinstance(option.type, Names)
+    takes_list = takes_names or option.multiple
+    if isinstance(value, list) and takes_list:
+        takes_mappings = isinstance(option.type, Names) and option.type.mappings
+        entry_type = str | dict if takes_mappings else str
+        if all(isinstance(entry, entry_type) for entry in value):
+            return value
+    is_single = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if not is_single or option.multiple:
+        expected = "a list of texts" if takes_list else "one value"
+        raise click.UsageError(f"{source} must be {expected}, got {value!r}")
+
     try:
         option.type.convert(value, None, None)
     except click.BadParameter as error:
-        raise click.UsageError(f"{where}: {error.message}") from None
-    except OverflowError:  # of a whole number
-        raise click.UsageError(f"{where}: expected a whole number, got {value!r}") from None
+        raise click.UsageError(f"{source}: {error.message}") from None
     return value

@@ -12,10 +12,12 @@ from inspect_ai import Task, task_with
 from inspect_ai.solver import TaskState
 
 from selfprobe.text import busy
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import clean, echo
 
-WIDE, LONGEST = 20, 60.0
-"""Signs of the bar; and largest number of seconds between two lines in a pipe."""
+BAR_SIGNS = 20
+LONGEST_SILENCE_SECONDS = 60.0
+"""Largest number of seconds between two lines in a pipe."""
 
 Key = tuple[int, str | int, int]
 """A sample of a wave: the number of its run, its id, its epoch."""
@@ -23,31 +25,38 @@ Key = tuple[int, str | int, int]
 
 def sample_count(tasks: Sequence[Task], limit: int | None) -> int:
     """Number of samples that the runs are to have."""
-    return sum(min(len(task.dataset), limit or sys.maxsize) * (task.epochs or 1) for task in tasks)
+    most_items = limit or sys.maxsize
+    return sum(min(len(task.dataset), most_items) * (task.epochs or 1) for task in tasks)
 
 
-def watch(tasks: Sequence[Task], done: Callable[[Key], None]) -> None:
-    """Have `done` called for each sample that gets scores; one that failed or was cut off has none."""
-    numbers = {id(task): number for number, task in enumerate(tasks)}
-    on_scored(tasks, lambda task, state: done((numbers[id(task)], state.sample_id, state.epoch)))
+def watch(tasks: Sequence[Task], note_sample: Callable[[Key], None]) -> None:
+    """Have a function called for each sample that gets scores; one that failed or was cut off has
+    none.
+    """
+    number_by_task = {id(task): number for number, task in enumerate(tasks)}
+
+    def note_scored(task: Task, state: TaskState) -> None:
+        note_sample((number_by_task[id(task)], state.sample_id, state.epoch))
+
+    on_scored(tasks, note_scored)
 
 
-def on_scored(tasks: Sequence[Task], scored: Callable[[Task, TaskState], None]) -> None:
-    """Have `scored` called with task and state of each sample that gets scores, after the task's
+def on_scored(tasks: Sequence[Task], note_scored: Callable[[Task, TaskState], None]) -> None:
+    """Have a function called with task and state of each sample that gets scores, after the task's
     own cleanup.
     """
     for task in tasks:
-        _on_scored(task, scored)
+        _on_scored(task, note_scored)
 
 
-def _on_scored(task: Task, scored: Callable[[Task, TaskState], None]) -> None:
-    before = task.cleanup
+def _on_scored(task: Task, note_scored: Callable[[Task, TaskState], None]) -> None:
+    task_cleanup = task.cleanup
 
     async def cleanup(state: TaskState) -> None:
-        if before is not None:
-            await before(state)
+        if task_cleanup is not None:
+            await task_cleanup(state)
         if state.scores:
-            scored(task, state)
+            note_scored(task, state)
 
     task_with(task, cleanup=cleanup)
 
@@ -56,45 +65,43 @@ class Progress:
     """The lines of one wave, of all its processes."""
 
     def __init__(self, title: str, runs: int) -> None:
-        self.title, self.runs, self.started = title, runs, time.monotonic()
+        self.title = title
+        self.runs = runs
+        self.start_time = time.monotonic()
         self.samples: dict[int, int] = {}
         """Number of the share → its samples; a share is the part of a wave that one process runs.
         """
         self.done = set[tuple[int, Key]]()
-        self.announced, self.terminal = False, sys.stderr.isatty()
-        self.line_at = self.started
+        self.is_announced = False
+        self.is_terminal = sys.stderr.isatty()
+        self.line_time = self.start_time
         """Time at which the last line was printed."""
-        self.pause = busy.EVERY
+        self.pause_seconds = busy.EVERY
         """Seconds from that line to the next one, unless a tenth is done before."""
-        self.before = busy.calls.answered
+        self.earlier_calls = busy.calls.answered
         """Number of calls of earlier waves."""
-        self.tenths = 10 * self.before // max(busy.calls.expected, 1)
-        """Number of tenths that were printed."""
+        self.printed_tenths = 10 * self.earlier_calls // max(busy.calls.expected, 1)
 
     def announce(self) -> None:
         """Print the heading, once."""
-        if self.announced:
+        if self.is_announced:
             return
-        self.announced = True
-        count = sum(self.samples.values())
-        samples = f", {count} sample{'s' * (count != 1)}" if self.samples else ""
-        runs = "run" if self.runs == 1 else "runs"
-        echo(
-            f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again",
-            err=True,
-        )
+        self.is_announced = True
+        counts = count_text(self.runs, "run")
+        if self.samples:
+            counts += f", {count_text(sum(self.samples.values()), 'sample')}"
+        echo(f"{self.title}: {counts}; what is finished is not asked again", err=True)
 
     def note(self, share: int, key: Key) -> None:
         """Count a sample that is done."""
         self.done.add((share, key))
-        done, whole = self._far()
-        tenths = 10 * done // max(whole, 1)
-        if (
-            tenths > self.tenths
-            and len(self.done) < sum(self.samples.values())
-            and not self.terminal
-        ):  # the end is said
-            self.line_at, self.pause, self.tenths = time.monotonic(), busy.EVERY, tenths
+        done_count, whole_count = self._done_and_whole()
+        tenths = 10 * done_count // max(whole_count, 1)
+        is_end = len(self.done) >= sum(self.samples.values())  # which is said elsewhere
+        if tenths > self.printed_tenths and not is_end and not self.is_terminal:
+            self.line_time = time.monotonic()
+            self.pause_seconds = busy.EVERY
+            self.printed_tenths = tenths
             echo(f"  {self._count()} ({self.clock()})", err=True)
 
     def line(self, terminal: bool, seconds: float) -> str:
@@ -102,46 +109,53 @@ class Progress:
         that were answered.
         """
         if terminal:
-            done, whole = self._far()
-            full = WIDE * min(done, whole) // max(whole, 1)
-            here = done - self.before if self._by_calls() else done
-            left = (
-                f", about {_clock(seconds * max(whole - done, 0) / here)} left" if here > 0 else ""
-            )
-            parts = [
-                self.title,
-                *filter(None, [busy.calls.model.partition("?")[0]]),
-                "█" * full + "░" * (WIDE - full),
-            ]
-            return clean(" · ".join([*parts, self._count(), f"{self.clock()}{left}"]))
-        if time.monotonic() - self.line_at < self.pause:
+            return self._terminal_line(seconds)
+        if time.monotonic() - self.line_time < self.pause_seconds:
             return ""
-        self.line_at, self.pause = time.monotonic(), min(2 * self.pause, LONGEST)
+        self.line_time = time.monotonic()
+        self.pause_seconds = min(2 * self.pause_seconds, LONGEST_SILENCE_SECONDS)
         return f"  {_answered()} ({self.clock()})"
+
+    def _terminal_line(self, seconds: float) -> str:
+        done_count, whole_count = self._done_and_whole()
+        wave_count = done_count - self.earlier_calls if self._counts_calls() else done_count
+        clock = self.clock()
+        if wave_count > 0:
+            remaining_count = max(whole_count - done_count, 0)
+            clock += f", about {_clock(seconds * remaining_count / wave_count)} left"
+
+        full_signs = BAR_SIGNS * min(done_count, whole_count) // max(whole_count, 1)
+        bar = "█" * full_signs + "░" * (BAR_SIGNS - full_signs)
+        model = busy.calls.model.partition("?")[0]
+        parts = [self.title, model, bar, self._count(), clock]
+        return clean(" · ".join(filter(None, parts)))
 
     def _count(self) -> str:
         """Progress in calls; in samples where the number of calls is unknown."""
-        done, whole = self._far()
-        if self._by_calls():
-            return f"call {done:,} of {max(whole, done):,}"
-        return f"{done} of {whole} samples" if self.done or not busy.calls.answered else _answered()
+        done_count, whole_count = self._done_and_whole()
+        if self._counts_calls():
+            return f"call {done_count:,} of {max(whole_count, done_count):,}"
+        if self.done or not busy.calls.answered:
+            return f"{done_count} of {whole_count} samples"
+        return _answered()
 
     def clock(self) -> str:
         """Minutes and seconds since the wave began."""
-        return _clock(time.monotonic() - self.started)
+        return _clock(time.monotonic() - self.start_time)
 
-    def _by_calls(self) -> bool:
+    def _counts_calls(self) -> bool:
         return bool(busy.calls.expected and busy.calls.answered)
 
-    def _far(self) -> tuple[int, int]:
+    def _done_and_whole(self) -> tuple[int, int]:
         """Number that is done, and of how many: calls of the command, or samples of the wave."""
-        by_calls = (busy.calls.answered, busy.calls.expected) if self._by_calls() else None
-        return by_calls or (len(self.done), sum(self.samples.values()))
+        if self._counts_calls():
+            return busy.calls.answered, busy.calls.expected
+        return len(self.done), sum(self.samples.values())
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02}"
+    minutes, remaining_seconds = divmod(round(seconds), 60)
+    return f"{minutes}:{remaining_seconds:02}"
 
 
 def _answered() -> str:

@@ -26,12 +26,14 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import (
     GenerateConfig,
     Model,
+    ModelAPI,
     ModelConfig,
     ModelInfo,
     get_model,
     get_model_info,
     set_model_info,
 )
+from inspect_ai.scorer import Score
 from inspect_ai.solver import TaskState
 
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
@@ -83,20 +85,20 @@ from selfprobe.study.on_ray import (
 )
 from selfprobe.study.progress import Progress, on_scored, sample_count, watch
 from selfprobe.text import busy
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import echo
 
 SHORT_REPLY = 100
 """Tokens of replies that the plan of a slow run names."""
 
 
-def _minutes(seconds: float) -> str:
-    return (
-        f"{seconds / 60:,.0f} minutes"
-        if seconds >= 90
-        else "a minute"
-        if seconds >= 30
-        else "half a minute"
-    )
+def _duration_text(cost: Cost, pace: tuple[float, float]) -> str:
+    """Words for the time of calls of a model that reads and writes so many tokens in a second."""
+    read_per_second, written_per_second = pace
+    seconds = cost.tokens_in / read_per_second + cost.tokens_out / written_per_second
+    if seconds >= 90:
+        return f"{seconds / 60:,.0f} minutes"
+    return "a minute" if seconds >= 30 else "half a minute"
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class RunSettings:
     """Model arguments of the measured models; graders have none."""
     max_connections: int | None = None
     attempt_timeout: int | None = None
-    """Seconds; None is the default, ask.PATIENCE."""
+    """Seconds; None is the default, ask.DEFAULT_RETRIES."""
     max_retries: int | None = None
     batch: bool | None = None
     """Send calls in batches."""
@@ -133,12 +135,17 @@ class RunSettings:
                 together.
         """
         cluster = requested_cluster(options.pop("engine", None), options.pop("ray_address", None))
-        own = {one.name: options.pop(one.name) for one in fields(cls) if one.name in options}
-        if own.get("cost_limit") and (not own["prices"] or cluster):
+        values = {}
+        for settings_field in fields(cls):
+            if settings_field.name in options:
+                values[settings_field.name] = options.pop(settings_field.name)
+        if values.get("cost_limit") and (not values["prices"] or cluster):
             raise InputError(
-                "--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray"
+                "--cost-limit needs --prices, a file of what calls cost, "
+                "and goes without --engine ray"
             )
-        return cls(**own | {"prices": read_prices(own["prices"]), "engine": cluster})
+        values |= {"prices": read_prices(values["prices"]), "engine": cluster}
+        return cls(**values)
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -157,10 +164,9 @@ class RunSettings:
         """
         for cost in costs:
             NamedModel(cost.model).refuse_impossible()
-        if self.cost_limit and (
-            unknown := [cost.model for cost in costs if math.isnan(dollars(cost, self.prices))]
-        ):
-            raise InputError(f"--cost-limit needs the price of {unknown[0]} in --prices")
+        for cost in costs:
+            if self.cost_limit and math.isnan(dollars(cost, self.prices)):
+                raise InputError(f"--cost-limit needs the price of {cost.model} in --prices")
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
 
     def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
@@ -172,27 +178,31 @@ class RunSettings:
             shorter: Costs with replies of at most SHORT_REPLY tokens; none where that cannot be
                 chosen.
         """
+        if self.engine is not None:
+            return []
+        short_cost_by_model = {cost.model: cost for cost in shorter}
         lines = []
-        for cost in costs if self.engine is None else ():
-            if cost.calls and cost.model.startswith("embedded/"):
-                from selfprobe.providers.embedded import (
-                    EmbeddedAPI,
-                )  # brings the openai package: half a second
-
-                api = available_model(cost.model, memoize=False, **self.model_args).api
-                assert isinstance(api, EmbeddedAPI)
-                read, written = asyncio.run(api.pace())
-                whole, *less = (
-                    _minutes(one.tokens_in / read + one.tokens_out / written)
-                    for one in (cost, *(each for each in shorter if each.model == cost.model))
-                )
-                tip = (
-                    f"; --reply-tokens {SHORT_REPLY} makes it {less[0]}"
-                    if less and less[0] != whole
-                    else ""
-                )
-                lines.append(f"{cost.model}: about {whole} on this machine{tip}")
+        for cost in costs:
+            if not cost.calls or not cost.model.startswith("embedded/"):
+                continue
+            pace = self._pace(cost.model)
+            duration = _duration_text(cost, pace)
+            tip = ""
+            if cost.model in short_cost_by_model:
+                short_duration = _duration_text(short_cost_by_model[cost.model], pace)
+                if short_duration != duration:
+                    tip = f"; --reply-tokens {SHORT_REPLY} makes it {short_duration}"
+            lines.append(f"{cost.model}: about {duration} on this machine{tip}")
         return lines
+
+    def _pace(self, model: str) -> tuple[float, float]:
+        """Tokens that an embedded model reads, and writes, in a second."""
+        # Brings the openai package: half a second.
+        from selfprobe.providers.embedded import EmbeddedAPI
+
+        api = available_model(model, memoize=False, **self.model_args).api
+        assert isinstance(api, EmbeddedAPI)
+        return asyncio.run(api.pace())
 
     def tried(self, *models: NamedModel) -> None:
         """Open models that a later wave needs, before anything is paid; on a cluster their keys are
@@ -207,14 +217,18 @@ class RunSettings:
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments for `eval_set`; None is its default."""
-        same = ("max_connections", "attempt_timeout", "max_retries", "batch", "display")
-        return {name: getattr(self, name) for name in same} | {
+        return {
+            "max_connections": self.max_connections,
+            "attempt_timeout": self.attempt_timeout,
+            "max_retries": self.max_retries,
+            "batch": self.batch,
+            "display": self.display,
             "fail_on_error": False if self.skip_errors else None,
             "model_cost_config": dict(self.prices) or None,
         }
 
 
-SHOWN = 10
+MOST_SHOWN_MODELS = 10
 """Models whose first error is shown; the others are counted."""
 
 JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
@@ -241,7 +255,7 @@ def run_wave(
     title: str,
     settings: RunSettings,
     resumed: bool = False,
-    **further: Any,
+    **eval_set_arguments: Any,
 ) -> list[EvalLog]:
     """Run tasks, or what is left of them where logs are there; the headers of their logs.
 
@@ -252,7 +266,7 @@ def run_wave(
         settings: How and where they are asked, and what is shown.
         resumed: Whether an earlier start of the study broke off: how many of its replies are used
             is then told.
-        further: Arguments of `eval_set`, e.g. limit or JOINS; None is its default.
+        eval_set_arguments: Arguments of `eval_set`, e.g. limit or JOINS; None is its default.
 
     Raises:
         Interrupted: The user stopped it: no further wave may start.
@@ -262,9 +276,9 @@ def run_wave(
     """
     with claimed(log_dir):
         if resumed:
-            described = [run for run in runs if isinstance(run, DescribedRun)]
-            _tell_kept(described, log_dir, further.get("limit"))
-        return _run_wave(runs, log_dir, title, settings, further)
+            described_runs = [run for run in runs if isinstance(run, DescribedRun)]
+            _print_kept_replies(described_runs, log_dir, eval_set_arguments.get("limit"))
+        return _run_wave(runs, log_dir, title, settings, eval_set_arguments)
 
 
 def _run_wave(
@@ -272,27 +286,30 @@ def _run_wave(
     log_dir: str,
     title: str,
     settings: RunSettings,
-    further: dict[str, Any],
+    eval_set_arguments: dict[str, Any],
 ) -> list[EvalLog]:
     progress = Progress(title, len(runs))
-    chosen = {
-        name: value for name, value in (settings.arguments | further).items() if value is not None
-    }
+    limit = eval_set_arguments.get("limit")
     # Scores of half a run say nothing, and computing them after every sample is work.
-    given = {**ONE_PASS, "score_display": False, **chosen}
-    described = [run for run in runs if isinstance(run, DescribedRun)]
+    arguments = {**ONE_PASS, "score_display": False}
+    for name, value in (settings.arguments | eval_set_arguments).items():
+        if value is not None:
+            arguments[name] = value
+
+    described_runs = [run for run in runs if isinstance(run, DescribedRun)]
     try:
-        if settings.engine and len(described) == len(runs):
-            logs = _on_cluster(described, log_dir, given, settings.engine, progress)
+        if settings.engine and len(described_runs) == len(runs):
+            logs = _on_cluster(described_runs, log_dir, arguments, settings.engine, progress)
         else:
-            with at_most(given.get("limit")):
+            with at_most(arguments.get("limit")):
                 tasks = [run.build() if isinstance(run, DescribedRun) else run for run in runs]
-            logs = _here(tasks, log_dir, given, progress)
+            logs = _in_this_process(tasks, log_dir, arguments, progress)
     except KeyboardInterrupt:
         raise _interrupted(runs, log_dir) from None
-    done = sum(log.status == "success" for log in logs)
-    echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
-    _tell(logged_runs(logs, further.get("limit")), skip_errors=settings.skip_errors)
+
+    done_runs = sum(log.status == "success" for log in logs)
+    echo(f"  {done_runs} of {len(runs)} runs done ({progress.clock()})", err=True)
+    _print_failures(logged_runs(logs, limit), skip_errors=settings.skip_errors)
     return logs
 
 
@@ -301,38 +318,46 @@ def logged_runs(logs: Sequence[EvalLog], limit: int | None) -> list[Run]:
     return [Run(log, identity_of(log), limit=limit) for log in logs]
 
 
-def _tell_kept(described: Sequence[DescribedRun], log_dir: str, limit: int | None) -> None:
+def _print_kept_replies(
+    described_runs: Sequence[DescribedRun], log_dir: str, limit: int | None
+) -> None:
     """A line on the replies of an earlier start; the progress then counts the calls that are left."""
     restore(log_dir)
-    limits = dict.fromkeys(identities_of(described), limit)
-    there = runs_in(logs_in(log_dir), {run.task for run in described}).of(limits).limited(limits)
-    if kept := sum(map(_replies_in, there.counted)):
-        busy.calls.expected = max(busy.calls.expected - kept, 0)
-        used = (
-            "1 reply of the earlier start is"
-            if kept == 1
-            else f"{kept:,} replies of the earlier start are"
-        )
-        echo(f"{used} used; at most {busy.calls.expected:,} calls are left", err=True)
+    limits = dict.fromkeys(identities_of(described_runs), limit)
+    folder_runs = runs_in(logs_in(log_dir), {run.task for run in described_runs})
+    earlier_runs = folder_runs.of(limits).limited(limits).counted
+    kept_replies = sum(map(_replies_in, earlier_runs))
+    if not kept_replies:
+        return
+
+    remaining_calls = max(busy.calls.expected - kept_replies, 0)
+    busy.calls.expected = remaining_calls
+    subject = "1 reply of the earlier start is"
+    if kept_replies != 1:
+        subject = f"{kept_replies:,} replies of the earlier start are"
+    echo(f"{subject} used; at most {remaining_calls:,} calls are left", err=True)
 
 
 def _replies_in(run: Run) -> int:
     """Number of replies that a resumed run takes from its log."""
     items = run.items()
-    counted_samples = [sample for sample in transcripts(run.log) if str(sample.id) in items]
-    return sum(1 for sample in counted_samples for _ in answered_events(sample))
+    reply_count = 0
+    for sample in transcripts(run.log):
+        if str(sample.id) in items:
+            reply_count += sum(1 for _ in answered_events(sample))
+    return reply_count
 
 
-def _here(
-    tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress
+def _in_this_process(
+    tasks: Sequence[Task], log_dir: str, arguments: dict[str, Any], progress: Progress
 ) -> list[EvalLog]:
-    if options.setdefault("display", "none") == "none":
-        progress.samples[0] = sample_count(tasks, options.get("limit"))
-        watch(tasks, partial(progress.note, 0))
-        progress.announce()
-        with busy.status_line(progress.line):
-            return _asked(tasks, log_dir, options)
-    return _asked(tasks, log_dir, options)
+    if arguments.setdefault("display", "none") != "none":
+        return _eval_set_logs(tasks, log_dir, arguments)
+    progress.samples[0] = sample_count(tasks, arguments.get("limit"))
+    watch(tasks, partial(progress.note, 0))
+    progress.announce()
+    with busy.status_line(progress.line):
+        return _eval_set_logs(tasks, log_dir, arguments)
 
 
 def _on_cluster(
@@ -348,9 +373,8 @@ def _on_cluster(
             f"Inspect's display shows one process: leave --display {options['display']} out"
         )
     log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
-    options["log_buffer"] = (
-        1  # another machine has the log alone, and not what waits to be written into it
-    )
+    # Another machine has the log alone, and not what waits to be written into it.
+    options["log_buffer"] = 1
     shares = shares_of(runs)
     place_logs(shares, log_dir, dirty=bool(options.get("log_dir_allow_dirty")))
     return run_on_ray(shares, partial(_share, options), log_dir, progress, address=cluster.address)
@@ -363,87 +387,96 @@ def _share(
         tasks = [run.build() for run in runs]
     line.begin(sample_count(tasks, options.get("limit")))
     watch(tasks, line.done)
-    return _asked(tasks, log_dir, options)
+    return _eval_set_logs(tasks, log_dir, options)
 
 
-def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> list[EvalLog]:
+def _eval_set_logs(
+    tasks: Sequence[Task], log_dir: str, arguments: Mapping[str, Any]
+) -> list[EvalLog]:
     """Inspect's `eval_set` in this process.
 
     Raises:
         KeyboardInterrupt: It was stopped; its logs are closed.
         InputError: See `run_wave`.
     """
-    if options.get("batch"):
-        _tell_batchless(tasks)
+    if arguments.get("batch"):
+        _print_batchless(tasks)
         _restart_batches(tasks)
-    for name in options.get("model_cost_config") or ():
-        if (
-            get_model_info(name) is None
-        ):  # Inspect refuses the price of a model that is not in its list
-            set_model_info(name, ModelInfo())
-    tasks = _as_there(tasks, log_dir)
-    on_scored(tasks, _forget)
+    for model in arguments.get("model_cost_config") or ():
+        # Inspect refuses the price of a model that is not in its list.
+        if get_model_info(model) is None:
+            set_model_info(model, ModelInfo())
+    tasks = _named_as_logged(tasks, log_dir)
+    on_scored(tasks, _forget_scored)
     wave_runs = list(map(_wave_run, tasks))
-    if options.get("log_dir_allow_dirty"):
-        _tell_versions(wave_runs, log_dir)
-    if (
-        not gc.get_freeze_count()
-    ):  # else each full collection walks all that was imported: half a second, and often
+    if arguments.get("log_dir_allow_dirty"):
+        _print_other_versions(wave_runs, log_dir)
+    # Else each full collection walks all that was imported: half a second, and often.
+    if not gc.get_freeze_count():
         gc.freeze()
+
+    # Where nothing is left to ask, Inspect says so on standard output, which is for results.
+    output = sys.stderr if arguments.get("display") == "none" else sys.stdout
+    all_arguments = {"max_tasks": len(tasks), "retry_cleanup": False, **arguments}
     try:
-        # Where nothing is left to ask, Inspect says so on standard output, which is for results.
-        told_to = sys.stderr if options.get("display") == "none" else sys.stdout
         with (
             replies_kept(log_dir, wave_runs),
             sets_complete_only(is_whole),
             done_samples_logged(),
             every_model_heard(),
-            redirect_stdout(told_to),
+            redirect_stdout(output),
         ):
-            _, logs = eval_set(
-                list(tasks),
-                log_dir=log_dir,
-                **{"max_tasks": len(tasks), "retry_cleanup": False, **options},
-            )
-            _sweep(logs, log_dir)
+            _, logs = eval_set(list(tasks), log_dir=log_dir, **all_arguments)
+            _remove_replaced_logs(logs, log_dir)
     except PrerequisiteError as error:
-        raise InputError(_refusal(error, log_dir, wave_runs)) from None
+        raise InputError(_refusal_text(error, log_dir, wave_runs)) from None
     except (OSError, sqlite3.Error) as error:
-        raise InputError(_unwritable(error, log_dir)) from None
+        raise InputError(_unwritable_text(error, log_dir)) from None
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
 
 
-def _tell_versions(wave_runs: Sequence[WaveRun], log_dir: str) -> None:
+def _print_other_versions(wave_runs: Sequence[WaveRun], log_dir: str) -> None:
     """A line for each task whose version rose since its runs in a folder were made."""
     versions = {run.identity: run.version for run in wave_runs}
-    headers = [
-        header for header in readable_logs(logs_in(log_dir)).headers if header.status == "success"
-    ]
-    others = [other_version(header, versions) for header in headers]
-    for other in filter(None, dict.fromkeys(others)):
-        echo(f"{log_dir} holds logs of {other}: what changed is asked anew", err=True)
+    texts: dict[str, None] = {}
+    for header in readable_logs(logs_in(log_dir)).headers:
+        if header.status == "success":
+            texts[other_version(header, versions)] = None
+    for text in filter(None, texts):
+        echo(f"{log_dir} holds logs of {text}: what changed is asked anew", err=True)
 
 
 def _wave_run(task: Task) -> WaveRun:
-    return WaveRun(
-        _identity(task), str(task.version), frozenset(str(sample.id) for sample in task.dataset)
-    )
+    items = frozenset(str(sample.id) for sample in task.dataset)
+    return WaveRun(_identity(task), str(task.version), items)
+
+
+def _models_by_role(task: Task) -> dict[str, list[Model | str]]:
+    models_by_role: dict[str, list[Model | str]] = {}
+    for role, bound in (task.model_roles or {}).items():
+        models_by_role[role] = list(bound) if isinstance(bound, list) else [bound]
+    return models_by_role
 
 
 def _identity(task: Task) -> Identity:
     """The identity by which the log of a task's run is found, as `DescribedRun.identified`."""
-    roles = {
-        role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()
+    described_roles = {
+        role: [_described(model) for model in models]
+        for role, models in _models_by_role(task).items()
     }
-    bound = {role: [_described(model) for model in models] for role, models in roles.items()}
     evaluated = _described(task.model)
-    evaluated = evaluated.model_copy(update={"config": task.config.merge(evaluated.config)})
-    args = (
-        registry_params(task) if has_registry_params(task) else {}
-    )  # a task of a script may be no @task
-    return identified(short_task(task.name), evaluated, bound, args, task.metadata or {})
+    config = task.config.merge(evaluated.config)
+    # A task of a script may be no @task.
+    args = registry_params(task) if has_registry_params(task) else {}
+    return identified(
+        short_task(task.name),
+        evaluated.model_copy(update={"config": config}),
+        described_roles,
+        args,
+        task.metadata or {},
+    )
 
 
 def _described(model: str | Model | None) -> ModelConfig:
@@ -452,7 +485,7 @@ def _described(model: str | Model | None) -> ModelConfig:
     return ModelConfig(model=str(model), config=GenerateConfig(), args={})
 
 
-def _forget(task: Task, state: TaskState) -> None:
+def _forget_scored(task: Task, state: TaskState) -> None:
     """Let the replies of a sample go, unless one of the scorers of its task failed: it is then
     asked again.
     """
@@ -460,25 +493,20 @@ def _forget(task: Task, state: TaskState) -> None:
         forget_replies(state.uuid)
 
 
-def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
+def _named_as_logged(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its own log in the folder has, which may be the short
     one: it finds that.
     """
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
-    names = dict(filter(None, map(_short_name, logs_in(log_dir))))
-
-    def name(task: Task) -> str:
-        roles = {
-            role: of if isinstance(of, list) else [of]
-            for role, of in (task.model_roles or {}).items()
-        }
-        return names.get(_run(task.name, task.model, roles, registry_params(task)), task.name)
-
-    return [
-        task_with(task, name=name(task)) if short_task(task.name) in FULL else task
-        for task in tasks
-    ]
+    name_by_run = dict(filter(None, map(_short_name, logs_in(log_dir))))
+    named_tasks = []
+    for task in tasks:
+        if short_task(task.name) in FULL:
+            run = _run_key(task.name, task.model, _models_by_role(task), registry_params(task))
+            task = task_with(task, name=name_by_run.get(run, task.name))
+        named_tasks.append(task)
+    return named_tasks
 
 
 @cache
@@ -487,38 +515,40 @@ def _short_name(log: str) -> tuple[str, str] | None:
     neither changes.
     """
     for header in readable_logs([log]).headers:
-        made = header.eval
-        if task_of(header) in FULL and made.task.rpartition("/")[2] not in SHORT:
-            roles = {role: [one.model for one in of] for role, of in roles_of(header).items()}
-            return _run(made.task, made.model, roles, made.task_args_passed), made.task
+        spec = header.eval
+        if task_of(header) in FULL and spec.task.rpartition("/")[2] not in SHORT:
+            model_names = {
+                role: [config.model for config in configs]
+                for role, configs in roles_of(header).items()
+            }
+            run = _run_key(spec.task, spec.model, model_names, spec.task_args_passed)
+            return run, spec.task
     return None
 
 
-def _run(
+def _run_key(
     task: str, model: object, roles: Mapping[str, Sequence[object]], args: Mapping[str, Any]
 ) -> str:
     """What the logs of one run have in common, whichever name they have."""
-    models = [(role, list(map(str, roles[role]))) for role in sorted(roles)]
-    return str((short_task(task), str(model), models, sorted(args.items())))
+    model_names = [(role, list(map(str, roles[role]))) for role in sorted(roles)]
+    return str((short_task(task), str(model), model_names, sorted(args.items())))
 
 
-def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
+def _remove_replaced_logs(logs: Sequence[EvalLog], log_dir: str) -> None:
     """Remove earlier logs of the same runs, whose samples these hold.
 
     Inspect's own sweep keeps the file with the latest time, and so removed the new log where the
     clock was set back.
     """
-    kept = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
-    system, _ = url_to_fs(log_dir)
-    for old in readable_logs([log_dir]).headers:
-        if (
-            kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id
-            and old.status != "started"
-        ):
-            system.rm(old.location)
+    eval_by_task = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
+    file_system, _ = url_to_fs(log_dir)
+    for header in readable_logs([log_dir]).headers:
+        eval_id = eval_by_task.get(header.eval.task_id, header.eval.eval_id)
+        if eval_id != header.eval.eval_id and header.status != "started":
+            file_system.rm(header.location)
 
 
-def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
+def _unwritable_text(error: OSError | sqlite3.Error, log_dir: str) -> str:
     """Error text for something that could not be written: a log, or Inspect's files of a run in the
     home folder.
     """
@@ -529,15 +559,17 @@ def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
         return f"cannot keep what is under way ({one_line(error)}): {buffer}"
     if error.errno == errno.ENOSPC and error.filename is None:  # whose file it was nobody knows
         return f"the disk is full (logs go into {log_dir}): free space. {buffer}"
-    place, logs = error.filename, str(Path(log_dir).absolute())
-    if (
-        isinstance(place, str)
-        and Path(place).is_absolute()
-        and not (place.startswith(logs) or logs.startswith(place))
-    ):
-        told = "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
-        return f"cannot write into {place} ({error.strerror}): {told}"
-    return f"cannot write logs into {log_dir}: {one_line(error)}"
+
+    path = error.filename
+    absolute_log_dir = str(Path(log_dir).absolute())
+    if not isinstance(path, str) or not Path(path).is_absolute():
+        return f"cannot write logs into {log_dir}: {one_line(error)}"
+    if path.startswith(absolute_log_dir) or absolute_log_dir.startswith(path):
+        return f"cannot write logs into {log_dir}: {one_line(error)}"
+    remedy = (
+        "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
+    )
+    return f"cannot write into {path} ({error.strerror}): {remedy}"
 
 
 def all_ended_well(runs: Sequence[Run]) -> bool:
@@ -547,53 +579,54 @@ def all_ended_well(runs: Sequence[Run]) -> bool:
     Args:
         runs: Runs of all waves.
     """
-    silent: dict[str, Counter[str]] = {}
-    heard: set[str] = set()
-    ended = all(run.finished for run in runs)
+    reasons_by_model: dict[str, Counter[str]] = {}
+    scored_models: set[str] = set()
     for run in runs:
         model = run.header.eval.model
-        if not run.finished or model in heard:
+        if not run.finished or model in scored_models:
             continue
-        scores = [
-            score for sample in run.read_summaries() for score in (sample.scores or {}).values()
-        ]
-        items = counted(
-            run.results
-        )  # of a set without labels no score has a value, and yet its items count
-        if items or (items is None and any(values_of(score) for score in scores)):
-            heard.add(model)
-        why = (
-            unscored_in(run.results) or "no reason given"
-        )  # of a run whose scores have a reason a key
-        silent.setdefault(model, Counter()).update(score.reason or why for score in scores)
-    _tell_cut(runs)
-    _tell_inline_thoughts(runs)
-    dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
-    for model, reasons in list(dumb.items())[:SHOWN]:
-        [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
+        scores: list[Score] = []
+        for sample in run.read_summaries():
+            scores += (sample.scores or {}).values()
+        # Of a set without labels no score has a value, and yet its items count.
+        counted_items = counted(run.results)
+        if counted_items is None:
+            counted_items = len([score for score in scores if values_of(score)])
+        if counted_items:
+            scored_models.add(model)
+        # For a run whose scores have a reason a key.
+        run_reason = unscored_in(run.results) or "no reason given"
+        reasons = reasons_by_model.setdefault(model, Counter())
+        reasons.update(score.reason or run_reason for score in scores)
+
+    _print_cut_replies(runs)
+    _print_inline_thoughts(runs)
+    unscored_models = [model for model in reasons_by_model if model not in scored_models]
+    for model in unscored_models[:MOST_SHOWN_MODELS]:
+        reasons = reasons_by_model[model]
+        reason = reasons.most_common(1)[0][0] if reasons else "no sample has a score"
         echo(f"  {model}: nothing could be scored ({reason})", err=True)
-    return ended and not dumb
+    return all(run.finished for run in runs) and not unscored_models
 
 
-def _tell_cut(runs: Sequence[Run]) -> None:
+def _print_cut_replies(runs: Sequence[Run]) -> None:
     """A line for each model and argument, where most replies of runs ended at the limit."""
-    finished = [run for run in runs if run.finished]
-    cut_runs = Counter(
-        (run.header.eval.model, name) for run in finished for name in cut_in(run.results)
-    )
-    for (model, name), run_count in list(cut_runs.items())[:SHOWN]:
-        where = f"{run_count} run{'s' * (run_count != 1)}"
-        echo(
-            f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it",
-            err=True,
-        )
+    run_counts: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        if run.finished:
+            run_counts.update((run.header.eval.model, name) for name in cut_in(run.results))
+    for (model, argument), run_count in list(run_counts.items())[:MOST_SHOWN_MODELS]:
+        count_words = count_text(run_count, "run")
+        remedy = f"-T {argument}=… raises it"
+        line = f"most replies of {count_words} ended at the token limit; {remedy}"
+        echo(f"  {model}: {line}", err=True)
 
 
-def _tell_inline_thoughts(runs: Sequence[Run]) -> None:
+def _print_inline_thoughts(runs: Sequence[Run]) -> None:
     """A line for each model whose server left thoughts in its replies."""
-    thoughtful = [run for run in runs if run.finished and _shows_thoughts(run)]
-    samples = [sample for run in thoughtful for sample in run.read_summaries()]
-    for line in inline_thoughts_in(samples)[:SHOWN]:
+    thoughtful_runs = [run for run in runs if run.finished and _shows_thoughts(run)]
+    samples = [sample for run in thoughtful_runs for sample in run.read_summaries()]
+    for line in inline_thoughts_in(samples)[:MOST_SHOWN_MODELS]:
         echo(f"  {line}", err=True)
 
 
@@ -603,16 +636,18 @@ def _shows_thoughts(run: Run) -> bool:
     return any(name.endswith(("reasoned_rate", "garbled")) for name in names)
 
 
-def _tell_batchless(tasks: Sequence[Task]) -> None:
+def _batcher_fields(api: ModelAPI) -> list[str]:
+    """Fields of a provider that hold its sender of batches."""
+    return [name for name in vars(api) if "batcher" in name]
+
+
+def _print_batchless(tasks: Sequence[Task]) -> None:
     models = {str(task.model): task.model for task in tasks if isinstance(task.model, Model)}
-    without = [
-        name
-        for name, model in models.items()
-        if not any("batcher" in field for field in vars(model.api))
-    ]
-    if without:
+    batchless = [name for name, model in models.items() if not _batcher_fields(model.api)]
+    if batchless:
         echo(
-            f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True
+            f"No batches for {', '.join(batchless)}: asked call by call, at the full price",
+            err=True,
         )
 
 
@@ -624,108 +659,113 @@ def _restart_batches(tasks: Sequence[Task]) -> None:
     none.
     """
     for task in tasks:
-        for bound in [task.model, *(task.model_roles or {}).values()]:
-            for one in bound if isinstance(bound, list) else [bound]:
-                api = (
-                    (get_model(one) if isinstance(one, str) else one).api
-                    if one is not None
-                    else None
-                )
-                for name in (
-                    [name for name in vars(api) if "batcher" in name] if api is not None else []
-                ):
-                    setattr(api, name, None)
+        role_models = [model for models in _models_by_role(task).values() for model in models]
+        for bound in [task.model, *role_models]:
+            if bound is None:
+                continue
+            model = get_model(bound) if isinstance(bound, str) else bound
+            for name in _batcher_fields(model.api):
+                setattr(model.api, name, None)
 
 
 @dataclass
 class _Failures:
     """Failures in the runs of one model."""
 
-    first: str = ""
+    first_error: str = ""
     """The vendor's first error."""
     runs: int = 0
     samples: int = 0
     """Number of samples that ended in an error."""
-    again: bool = False
+    may_pass: bool = False
     """True if the same call could do better another time: no wrong key, model or request."""
 
     def __str__(self) -> str:
-        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
-        samples = {0: "", 1: ", 1 sample"}.get(self.samples, f", {self.samples} samples")
-        return f"{runs} with errors{samples}; the first: {one_line(self.first)}"
+        samples = f", {count_text(self.samples, 'sample')}" if self.samples else ""
+        first_error = one_line(self.first_error)
+        return f"{count_text(self.runs, 'run')} with errors{samples}; the first: {first_error}"
 
 
-def _tell(runs: Sequence[Run], *, skip_errors: bool | None) -> None:
+def _print_failures(runs: Sequence[Run], *, skip_errors: bool | None) -> None:
     """A line for each model whose runs met errors, and what the same command does about them.
 
     Args:
         runs: The runs of a wave, each with the items that count.
         skip_errors: See `RunSettings`.
     """
-    failures: dict[str, _Failures] = {}
-    for run in runs:
-        log = run.header
-        seen = run.read_summaries()
-        errors = [summary for summary in seen if summary.error]
-        if log.status == "success" and not errors:
-            continue
-        model = failures.setdefault(log.eval.model, _Failures())
-        if not model.first:
-            model.first = (
-                cause(log.location, errors[0])
-                if errors
-                else log.error.message
-                if log.error
-                else log.status
-            )
-        said = [without_request(summary.error or "") for summary in errors]
-        refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
-        model.runs, model.samples = model.runs + 1, model.samples + len(errors)
-        model.again |= not refused
-    for name, model in list(failures.items())[:SHOWN]:
-        echo(f"  {name}: {model}", err=True)
-    if len(failures) > SHOWN:
-        echo(f"  and {len(failures) - SHOWN} further models", err=True)
-    if not any(model.again for model in failures.values()):
+    failures_by_model = _failures_by_model(runs)
+    for model, failures in list(failures_by_model.items())[:MOST_SHOWN_MODELS]:
+        echo(f"  {model}: {failures}", err=True)
+    if len(failures_by_model) > MOST_SHOWN_MODELS:
+        echo(f"  and {len(failures_by_model) - MOST_SHOWN_MODELS} further models", err=True)
+    if not any(failures.may_pass for failures in failures_by_model.values()):
         return
-    if skip_errors:
-        left_out = sum(model.samples for model in failures.values())
-        samples = "1 sample is left out; the same command asks it" if left_out == 1 else ""
-        samples = samples or f"{left_out} samples are left out; the same command asks them"
-        echo(f"  {samples} again.", err=True)
+
+    if not skip_errors:
+        tip = "; --skip-errors leaves out what fails for good" if skip_errors is False else ""
+        echo(f"  The same command asks again only for what failed{tip}.", err=True)
+        return
+    sample_count = sum(failures.samples for failures in failures_by_model.values())
+    if sample_count == 1:
+        echo("  1 sample is left out; the same command asks it again.", err=True)
     else:
-        skip = "; --skip-errors leaves out what fails for good" if skip_errors is False else ""
-        echo(f"  The same command asks again only for what failed{skip}.", err=True)
+        echo(f"  {sample_count} samples are left out; the same command asks them again.", err=True)
+
+
+def _failures_by_model(runs: Sequence[Run]) -> dict[str, _Failures]:
+    failures_by_model: dict[str, _Failures] = {}
+    for run in runs:
+        header = run.header
+        run_samples = run.read_summaries()
+        failed_samples = [sample for sample in run_samples if sample.error]
+        if header.status == "success" and not failed_samples:
+            continue
+
+        failures = failures_by_model.setdefault(header.eval.model, _Failures())
+        if not failures.first_error:
+            if failed_samples:
+                failures.first_error = cause(header.location, failed_samples[0])
+            else:
+                failures.first_error = header.error.message if header.error else header.status
+        errors = [without_request(sample.error or "") for sample in failed_samples]
+        is_refused = len(errors) == len(run_samples) and all(map(REFUSED.search, errors))
+        failures.runs += 1
+        failures.samples += len(failed_samples)
+        failures.may_pass |= not is_refused
+    return failures_by_model
 
 
 def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupted:
-    wanted = Counter(
-        (run.task, run.model.name)
-        if isinstance(run, DescribedRun)
-        else (short_task(run.name), str(run.model))
-        for run in runs
-    )
-    there = Counter(
-        (task_of(log), log.eval.model)
-        for log in readable_logs([log_dir]).headers
-        if log.status == "success"
-    )
-    done = f"{(wanted & there).total()} of {len(runs)} runs done; the same command goes on"
+    planned_runs: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        if isinstance(run, DescribedRun):
+            planned_runs[run.task, run.model.name] += 1
+        else:
+            planned_runs[short_task(run.name), str(run.model)] += 1
+    logged: Counter[tuple[str, str]] = Counter()
+    for header in readable_logs([log_dir]).headers:
+        if header.status == "success":
+            logged[task_of(header), header.eval.model] += 1
+
+    done_runs = (planned_runs & logged).total()
+    state = f"{done_runs} of {len(runs)} runs done; the same command goes on"
     if busy.calls.over:
         return Interrupted(
-            f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again."
+            f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {state} with as much again."
         )
-    return Interrupted(f"Interrupted: {done}.")
+    return Interrupted(f"Interrupted: {state}.")
 
 
-def _refusal(error: PrerequisiteError, log_dir: str, wave_runs: Sequence[WaveRun]) -> str:
-    said = one_line(error)
-    if "not associated with a task" not in said:
-        return said
-    name = said.partition("'")[2].partition("'")[0]
+def _refusal_text(error: PrerequisiteError, log_dir: str, wave_runs: Sequence[WaveRun]) -> str:
+    message = one_line(error)
+    if "not associated with a task" not in message:
+        return message
+    log_name = message.partition("'")[2].partition("'")[0]
     versions = {run.identity: run.version for run in wave_runs}
     for header in readable_logs([log_dir]).headers:
-        other = other_version(header, versions) if PurePath(header.location).name == name else ""
-        if other:
-            return f"{log_dir} holds a log ({name}) of {other}: give a new --log-dir"
-    return other_runs(name, log_dir)
+        if PurePath(header.location).name != log_name:
+            continue
+        text = other_version(header, versions)
+        if text:
+            return f"{log_dir} holds a log ({log_name}) of {text}: give a new --log-dir"
+    return other_runs(log_name, log_dir)

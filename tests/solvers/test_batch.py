@@ -22,7 +22,7 @@ CHAT = {"responses_api": False}
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """One second for an attempt, a third of what a batch takes."""
     monkeypatch.setattr(
-        ask, "PATIENCE", GenerateConfig(max_retries=5, timeout=2, attempt_timeout=1)
+        ask, "DEFAULT_RETRIES", GenerateConfig(max_retries=5, timeout=2, attempt_timeout=1)
     )
 
 

@@ -16,7 +16,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
 from selfprobe.errors import warn_once
-from selfprobe.solvers.negotiate import Terms, terms_of
+from selfprobe.solvers.negotiate import ModelTerms, terms_of
 from selfprobe.solvers.record import Reply, record_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -211,7 +211,7 @@ def test_calls_that_were_refused_together_without_a_name_are_all_sent_again(
     vendors: ModuleType, run_task: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "selfprobe.solvers.negotiate._Call.trials", []
+        "selfprobe.solvers.negotiate._NegotiatedCall.awaited_trials", []
     )  # as in a batch: nobody waits for the first one
     log = run_task(
         "selfprobe/kth_word", model_of(vendors, "openai-api/odd/nameless"), tmp_path, limit=3
@@ -222,16 +222,16 @@ def test_calls_that_were_refused_together_without_a_name_are_all_sent_again(
 def test_a_first_call_that_is_at_work_holds_the_others_for_the_bound_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("selfprobe.solvers.negotiate.PROMPT", 0.2)
-    terms, waited = Terms(), []
+    monkeypatch.setattr("selfprobe.solvers.negotiate.REFUSAL_WINDOW_SECONDS", 0.2)
+    terms, waited = ModelTerms(), []
 
     async def first() -> None:
-        async with terms.turn(["temperature"]):
+        async with terms.trial_turn(["temperature"]):
             await anyio.sleep(1)
 
     async def later() -> None:
         start = anyio.current_time()
-        async with terms.turn(["temperature"]):
+        async with terms.trial_turn(["temperature"]):
             waited.append(anyio.current_time() - start)
 
     async def both() -> None:
@@ -317,7 +317,7 @@ def test_an_error_about_the_prompt_that_quotes_temperature_leaves_the_temperatur
     assert log.samples and all(
         "Your prompt was flagged" in sample.error.message for sample in log.samples
     )
-    assert "temperature" not in terms_of(model).instead
+    assert "temperature" not in terms_of(model).replacement_by_refused_setting
     without = [request for request in vendors.LOG if "temperature" not in request["sent"]]
     assert len(without) == 1, "tried once, and taken back"
 
@@ -327,7 +327,7 @@ def test_a_429_that_mentions_temperature_is_no_refusal(
 ) -> None:
     model = model_of(vendors, "openai-api/odd/busy")
     log = run_task("selfprobe/kth_word", model, tmp_path, limit=1)
-    assert terms_of(model).instead == {} and all(
+    assert terms_of(model).replacement_by_refused_setting == {} and all(
         reply.applied.temperature == 0 for reply in replies(log) if reply.applied
     )
     assert [request["status"] for request in vendors.LOG].count(429) == 2

@@ -12,7 +12,7 @@ from inspect_ai.model import GenerateConfig, ModelOutput, ResponseSchema, get_mo
 from inspect_ai.model._providers.openrouter import OpenRouterError
 from inspect_ai.util import json_schema
 
-from selfprobe.solvers.negotiate import Refusal, agree, objection
+from selfprobe.solvers.negotiate import CaughtObjection, negotiated_reply, objection_in
 from selfprobe.solvers.record import Reply
 
 
@@ -90,9 +90,9 @@ NOWHERE = "No endpoints found that can handle the requested parameters."
 def test_each_client_s_error_is_read_for_the_settings_that_it_names(
     error: Exception, fields: tuple[str, ...]
 ) -> None:
-    said = objection(error)
-    assert said is not None and said.fields == fields
-    assert said.one_by_one == (NOWHERE in said.text)
+    said = objection_in(error)
+    assert said is not None and said.named_settings == fields
+    assert said.is_about_unnamed_setting == (NOWHERE in said.vendor_text)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_each_client_s_error_is_read_for_the_settings_that_it_names(
     ],
 )
 def test_errors_about_other_things_are_raised_as_they_are(error: BaseException) -> None:
-    with pytest.raises(type(error)), Refusal():
+    with pytest.raises(type(error)), CaughtObjection():
         raise error
 
 
@@ -124,11 +124,13 @@ def test_what_a_body_says_of_the_input_is_not_what_it_says_is_wrong() -> None:
     }
     error = AzureError("temperature", 422)
     error.body = json.dumps(body)  # type: ignore[attr-defined]  # mistral's client keeps text
-    said = objection(error)
+    said = objection_in(error)
     assert (
-        said is not None and said.fields == ("reasoning_effort",) and "temperature" not in said.text
+        said is not None
+        and said.named_settings == ("reasoning_effort",)
+        and "temperature" not in said.vendor_text
     )
-    assert said.instead("reasoning_effort", GenerateConfig(reasoning_effort="none")) == {
+    assert said.replacement("reasoning_effort", GenerateConfig(reasoning_effort="none")) == {
         "reasoning_effort": None
     }
 
@@ -161,9 +163,9 @@ def test_what_a_body_says_of_the_input_is_not_what_it_says_is_wrong() -> None:
 def test_a_limit_above_the_context_becomes_half_of_what_the_prompt_leaves(
     text: str, limit: int | None
 ) -> None:
-    said = objection(wrapped(of_openai(400, {"message": text})))
-    assert said is not None and said.fields[0] == "max_tokens"
-    assert said.instead("max_tokens", GenerateConfig(max_tokens=9000)) == {"max_tokens": limit}
+    said = objection_in(wrapped(of_openai(400, {"message": text})))
+    assert said is not None and said.named_settings[0] == "max_tokens"
+    assert said.replacement("max_tokens", GenerateConfig(max_tokens=9000)) == {"max_tokens": limit}
 
 
 WISHES = GenerateConfig(
@@ -238,10 +240,12 @@ NOT_SENT: dict[str, dict[str, Any]] = {
 def test_a_refusal_becomes_what_is_sent_in_its_place(
     text: str, field: str, instead: str | int | None
 ) -> None:
-    said = objection(of_openai(400, {"error": {"message": text}}))
-    assert said is not None and said.fields[0] == field
+    said = objection_in(of_openai(400, {"error": {"message": text}}))
+    assert said is not None and said.named_settings[0] == field
     place = {"logprobs": "top_logprobs"}.get(field, field)
-    assert said.instead(field, WISHES) == (NOT_SENT[field] if instead is None else {place: instead})
+    assert said.replacement(field, WISHES) == (
+        NOT_SENT[field] if instead is None else {place: instead}
+    )
 
 
 Refuses = Any
@@ -262,7 +266,7 @@ def negotiated(
 
     async def agreed() -> Reply:
         wishes = WISHES.model_copy(update={"logprobs": None, "top_logprobs": None})
-        return await agree(
+        return await negotiated_reply(
             model, send, wishes=wishes, needs=needs or GenerateConfig(), may_be_cut=False
         )
 

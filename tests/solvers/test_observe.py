@@ -93,14 +93,6 @@ def test_what_is_nobody_is_refused_with_what_there_is(task: Any, about: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("asked", "named"), ("replayed", "self"), ("both", "self,other")]
-)
-def test_a_word_of_earlier_versions_is_told_todays(old: str, new: str) -> None:
-    with pytest.raises(ValueError, match=rf"got '{old}'; did you mean {new}\?$"):
-        kth_word(about=old)
-
-
-@pytest.mark.parametrize(
     "about", ["named,shown:5", "self,shown:5", ["shown:1", "shown:2"], "other,named"]
 )
 def test_another_target_is_asked_about_in_a_run_of_its_own(about: Any) -> None:
@@ -124,12 +116,12 @@ def test_each_frame_asks_its_own_prompts_and_those_about_another_assistant_have_
 def test_one_template_gives_a_prompt_for_each_and_a_name_with_braces_is_left_alone() -> None:
     assert set(PREDICT) == {"self", "other", "named", "shown"}
     whom = Whom("named", "a{k}?x={}")
-    assert "3-th word the AI assistant a{k}?x={} will output" in whom.asked(
+    assert "3-th word the AI assistant a{k}?x={} will output" in whom.render_prompt(
         PREDICT, question="{who}?", k=3
     )
     assert (
         Whom()
-        .asked(PREDICT, question="{who}?", k=3)
+        .render_prompt(PREDICT, question="{who}?", k=3)
         .startswith("Question: {who}?\n\nTask: Predict the 3-th word you")
     )
 

@@ -37,7 +37,7 @@ def one_gateway(gateways: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def gateway(one_gateway: Any) -> Any:
-    ask._warned_of.clear()
+    ask._warned_substitutions.clear()
     warn_once.cache_clear()
     return one_gateway
 
