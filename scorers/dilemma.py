@@ -33,10 +33,10 @@ from selfprobe.scorers.summary import (
     Scores,
     counted_apart,
     cut_at,
-    first_things_first,
     judged,
     metric_of,
     noted,
+    order_for_log,
 )
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
@@ -356,7 +356,7 @@ def dilemma_numbers(
     of_frames = frame_numbers(dilemma_frames(decisions, clusters), "cot_pred")
     decisions, _ = split(decisions)
     if not any(d.key == "p_predicted" for _, d in decisions):  # asked about another assistant alone
-        return first_things_first("cot_pred", of_frames)
+        return order_for_log("cot_pred", of_frames)
     by_item = dilemmas_of(decisions)
     dilemmas, labels = (
         list(by_item.values()),
@@ -391,7 +391,7 @@ def dilemma_numbers(
         out |= cut_at(shares, target="rollout_tokens" if arm == "p" else "answer_tokens")
     for name, asked in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
         out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == asked]))
-    return first_things_first("cot_pred", out | of_frames)
+    return order_for_log("cot_pred", out | of_frames)
 
 
 def _baselines(scored: Sequence[Dilemma], labels: Sequence[str]) -> dict[str, float]:
