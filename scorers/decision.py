@@ -167,7 +167,7 @@ def prediction(
 
 
 def predictions(decisions: Sequence[Decision]) -> str:
-    """Predictions, each with its truth, for the log browser's list of samples: "k1 the (truth: a)"."""
+    """Predictions with their truths, for the log browser's list of samples: "k1 the (truth: a)"."""
     prediction_texts = [
         f"{decision.key} {decision.said or '?'} (truth: {decision.truth or '?'})"
         for decision in decisions

@@ -366,7 +366,7 @@ class OrderReading:
 
 @scorer(metrics=[preference()])
 def pairwise_choice() -> Scorer:
-    """The preference averaged over both orders, so that position drops out (paper 004, §4.3, §5.1)."""
+    """The preference averaged over both orders: position drops out (paper 004, §4.3, §5.1)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
@@ -432,8 +432,10 @@ def named_choice(text: str) -> str | None:
     """Single choice that a reply names, "1" or "2", or None; also where it begins with the priming
     text.
 
-    >>> named_choice("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), named_choice("1 or 2?")
-    ('2', None)
+    >>> named_choice("Between Choice 1 and Choice 2, the more helpful response is Choice 2.")
+    '2'
+    >>> named_choice("1 or 2?") is None
+    True
     """
     text = re.sub(r"^\W*between choice 1 and choice 2,", "", text, flags=re.IGNORECASE)
     bare_words = [word.strip("()[]{}*_`'\"“”.,;:!?#") for word in words(text, limit=2000)]
@@ -635,8 +637,10 @@ def _level_shares(reply: Reply, fault: str | None) -> dict[str, float] | None:
 def stated_score(text: str) -> int | None:
     """The single whole score from 1 to 5 that a reply states, or None.
 
-    >>> stated_score("Score: **4** out of 5"), stated_score("3.5"), stated_score("4 or 5"), stated_score("5/5.")
-    (4, None, None, 5)
+    >>> stated_score("Score: **4** out of 5"), stated_score("5/5.")
+    (4, 5)
+    >>> stated_score("3.5"), stated_score("4 or 5")
+    (None, None)
     """
     value = json_value(text, "score")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -723,7 +727,7 @@ def expected_rating(reply: Reply, draws: Sequence[Reply]) -> Rating:
 
 
 def unsettled_rating(reply: Reply) -> bool:
-    """Whether a reply scores, but its first token does not show how surely: then it is drawn again."""
+    """Whether a reply scores, but its first token does not show how surely: it is drawn again."""
     if reply.problem or stated_score(reply.text) is None:
         return False
     return first_token_shares(reply.first_token, LEVELS) is None

@@ -28,7 +28,8 @@ position decides.
 """
 _NUMBERED_CONVERSATION = re.compile(r"\bconversation(?=\s*[:#]?\s*\W{0,2}[12]\b)", re.I)
 _TIE_WORDS = re.compile(
-    r"\b(?:ties?|tied|both|neither|equally|undecided|(?:cannot|can['’]?t) (?:tell|say))\b|^\W*0\W*$",
+    r"\b(?:ties?|tied|both|neither|equally|undecided|(?:cannot|can['’]?t) (?:tell|say))\b"
+    r"|^\W*0\W*$",
     re.I,
 )
 

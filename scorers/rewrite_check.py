@@ -180,8 +180,10 @@ def usable(grade: Reply, feature_count: int) -> bool | str:
 def check_in(text: str, feature_count: int) -> tuple[bool, list[int]] | None:
     """A grader's {"same_task": …, "left": […]}, or None.
 
-    >>> check_in('{"same_task": true, "left": [2]}', 2), check_in('{"same_task": true, "left": [3]}', 2)
-    ((True, [2]), None)
+    >>> check_in('{"same_task": true, "left": [2]}', 2)
+    (True, [2])
+    >>> check_in('{"same_task": true, "left": [3]}', 2) is None
+    True
     """
     answer = json_object(text)
     if not answer or set(answer) != {"same_task", "left"}:

@@ -46,7 +46,7 @@ makes the metrics of a run that was interrupted from its log.
 
 
 def _grading_rule(right: Right | str) -> Right | None:
-    """The grading rule, or the one of this name; None where there are several, or none is imported."""
+    """The grading rule, or the one of this name; None where several or none are imported."""
     if not isinstance(right, str):
         return right
     known_rules = _RULES_BY_NAME[right]
@@ -225,7 +225,7 @@ def summary(
 
 
 def judged(scores: Sequence[SampleScore]) -> list[Judged]:
-    """Every decision of every sample and epoch, with its item; items of one `cluster` count as one."""
+    """Every decision of each sample and epoch with its item; a `cluster` of items counts as one."""
     judged_decisions: list[Judged] = []
     for sample_score in scores:
         sample_metadata = sample_score.sample_metadata or {}
@@ -407,7 +407,7 @@ def _baselines(scored: Sequence[Judged], right: Right) -> dict[str, float]:
 
 
 def _mode_hits(scored: Sequence[Judged], right: Right) -> np.ndarray:
-    """Whether the best constant answer to the other items, at the same key, is right, per decision."""
+    """Per decision whether the best constant answer to the other items at its key is right."""
     indices_by_key: dict[str, list[int]] = defaultdict(list)
     for index, (_, decision) in enumerate(scored):
         indices_by_key[decision.key].append(index)
