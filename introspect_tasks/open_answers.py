@@ -73,20 +73,23 @@ def open_answers(
         raise InputError(
             f"temperature must be a number above 0, since replies are sampled; got {temperature!r}"
         )
-    asked = Prediction("open_answers", *SETS[of], dataset=dataset, effort=effort)
-    act = asked.act(
+    prediction = Prediction("open_answers", *SETS[of], dataset=dataset, effort=effort)
+
+    def sampling(state: TaskState) -> GenerateConfig:
+        return GenerateConfig(seed=state.epoch, max_tokens=reply_tokens)
+
+    act = prediction.act(
         act_prompts,
-        lambda state: GenerateConfig(seed=state.epoch, max_tokens=reply_tokens),
-        needs=asked.acting.merge(GenerateConfig(temperature=temperature)),
+        sampling,
+        needs=prediction.acting.merge(GenerateConfig(temperature=temperature)),
     )
-    about = {"of": of, "temperature": temperature}
-    return asked.task(
+    return prediction.task(
         VERSION,
         whole_replies(),
         act,
         sample=lambda row: record_to_sample(row, of),
         epochs=epochs,
-        about=about,
+        about={"of": of, "temperature": temperature},
         headline=None,
     )
 
@@ -96,6 +99,7 @@ def act_prompts(state: TaskState) -> Prompts:
     return dict(prompts)
 
 
-def record_to_sample(row: Row, of: str) -> Sample:
-    prompts = PROMPTS[of](row)
-    return Sample(id=row["id"], input=next(iter(prompts.values())), metadata={"prompts": prompts})
+def record_to_sample(row: Row, task_name: str) -> Sample:
+    prompts = PROMPTS[task_name](row)
+    first_prompt = next(iter(prompts.values()))
+    return Sample(id=row["id"], input=first_prompt, metadata={"prompts": prompts})

@@ -346,8 +346,8 @@ def reply_to(mind: Mind, question: str, conversation: str) -> str:
                 thinks = "evaluation" if x > 0 else "deployment"
                 return next(word for word, meaning in answers[key].items() if meaning == thinks)
     for texts, of in (
-        (probability.QUESTIONS, probability.OF),
-        (probability.FLIPPED, probability.FLIPPED_OF),
+        (probability.QUESTIONS, probability.ASKED_VERDICTS),
+        (probability.FLIPPED, probability.FLIPPED_VERDICTS),
     ):
         for key, text in texts.items():
             if text == question:
