@@ -42,19 +42,21 @@ Way = Callable[[Sequence[Prompt]], States]
 
 
 def smoke_pairs(count: int) -> list[Pair]:
-    return [
-        Pair(f"p{i}", "left " * (3 + i % 7), "right " * (2 + i % 5), 1, context=f"Question {i}?")
-        for i in range(count)
-    ]
+    pairs: list[Pair] = []
+    for i in range(count):
+        left_text = "left " * (3 + i % 7)
+        right_text = "right " * (2 + i % 5)
+        pairs.append(Pair(f"p{i}", left_text, right_text, 1, context=f"Question {i}?"))
+    return pairs
 
 
 def sides(prompts: Sequence[Prompt], side: int, device: torch.device) -> dict[str, Tensor]:
     """Inputs of one side, padded on the left, as a user of another library would make them."""
-    ids, pads = forward._padded([(*p.prefix, p.contrast[side]) for p in prompts], device)
-    return {
-        "input_ids": ids,
-        "attention_mask": (torch.arange(ids.shape[1], device=device) >= pads[:, None]).long(),
-    }
+    token_rows = [(*prompt.prefix, prompt.contrast[side]) for prompt in prompts]
+    input_ids, pad_counts = forward._padded(token_rows, device)
+    positions = torch.arange(input_ids.shape[1], device=device)
+    is_token = positions >= pad_counts[:, None]
+    return {"input_ids": input_ids, "attention_mask": is_token.long()}
 
 
 def nnsight_way(reader: LocalModel) -> Way:
@@ -65,16 +67,19 @@ def nnsight_way(reader: LocalModel) -> Way:
     device = reader.model.device
 
     def read(prompts: Sequence[Prompt]) -> States:
-        hidden: list[Tensor] = []
+        states_of_sides: list[Tensor] = []
         for side in (0, 1):
-            kept: list[Any] = []
+            saved_states: list[Any] = []
             with torch.inference_mode(), traced.trace(sides(prompts, side, device)):
                 for block in traced.model.layers:
                     output = block.output
-                    kept.append((output[0] if isinstance(output, tuple) else output)[:, -1].save())
-                spoken = traced.lm_head.output[:, -2].save()
-            hidden.append(torch.stack([k.cpu() for k in kept], dim=1))
-        return States(torch.stack(hidden, dim=1), forward.spoken_tokens(spoken, prompts))
+                    block_states = output[0] if isinstance(output, tuple) else output
+                    saved_states.append(block_states[:, -1].save())
+                spoken_logits = traced.lm_head.output[:, -2].save()
+            layer_states = [states.cpu() for states in saved_states]
+            states_of_sides.append(torch.stack(layer_states, dim=1))
+        hidden_states = torch.stack(states_of_sides, dim=1)
+        return States(hidden_states, forward.spoken_tokens(spoken_logits, prompts))
 
     return read
 
@@ -94,21 +99,23 @@ def transformer_lens_way(reader: LocalModel) -> Way:
     device = reader.model.device
 
     def read(prompts: Sequence[Prompt]) -> States:
-        hidden: list[Tensor] = []
+        states_of_sides: list[Tensor] = []
         for side in (0, 1):
-            given = sides(prompts, side, device)
+            inputs = sides(prompts, side, device)
             with torch.inference_mode():
                 logits, cache = bridge.run_with_cache(
-                    given["input_ids"],
-                    attention_mask=given["attention_mask"],
+                    inputs["input_ids"],
+                    attention_mask=inputs["attention_mask"],
                     names_filter=lambda name: name.endswith("hook_resid_post"),
                     prepend_bos=False,
                 )
-            layers = [
-                cache[f"blocks.{k}.hook_resid_post"][:, -1].cpu() for k in range(len(reader.blocks))
+            layer_states = [
+                cache[f"blocks.{layer}.hook_resid_post"][:, -1].cpu()
+                for layer in range(len(reader.blocks))
             ]
-            hidden.append(torch.stack(layers, dim=1))
-        return States(torch.stack(hidden, dim=1), forward.spoken_tokens(logits[:, -2], prompts))
+            states_of_sides.append(torch.stack(layer_states, dim=1))
+        hidden_states = torch.stack(states_of_sides, dim=1)
+        return States(hidden_states, forward.spoken_tokens(logits[:, -2], prompts))
 
     return read
 
@@ -122,41 +129,55 @@ def clock(device: str) -> float:
 
 
 def measured(
-    ways: dict[str, Way], prompts: list[Prompt], budget: int, device: str
+    ways: dict[str, Way], prompts: list[Prompt], batch_tokens: int, device: str
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds and largest relative difference from two plain forwards, of each way, taking turns."""
-    order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
-    seconds, off = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)
+    order = shortest_first(prompts)
+    seconds_by_way = dict.fromkeys(ways, 0.0)
+    largest_differences = dict.fromkeys(ways, 0.0)
     for way in ways.values():  # the first call of a shape is slower
         way([prompts[order[0]]])
-    all_batches = list(batches(prompts, order, budget))
-    for turn, batch in enumerate(all_batches):
+
+    way_names = list(ways)
+    all_batches = list(batches(prompts, order, batch_tokens))
+    for batch_index, batch in enumerate(all_batches):
         print(
-            f"\rbatch {turn + 1} of {len(all_batches)}, the longer ones last",
+            f"\rbatch {batch_index + 1} of {len(all_batches)}, the longer ones last",
             end="",
             file=sys.stderr,
         )
-        chosen, found = [prompts[i] for i in batch], {}
-        names = list(ways)
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+        batch_prompts = [prompts[i] for i in batch]
+        states_by_way: dict[str, States] = {}
+        first_way = batch_index % len(way_names)
+        for name in way_names[first_way:] + way_names[:first_way]:
             start = clock(device)
-            found[name] = ways[name](chosen)
-            seconds[name] += clock(device) - start
-        for name in names:
-            off[name] = max(off[name], apart(found[name], found["two_forwards"]).largest)
+            states_by_way[name] = ways[name](batch_prompts)
+            seconds_by_way[name] += clock(device) - start
+        for name, states in states_by_way.items():
+            difference = apart(states, states_by_way["two_forwards"]).largest
+            largest_differences[name] = max(largest_differences[name], difference)
     print(file=sys.stderr)
-    return seconds, off
+    return seconds_by_way, largest_differences
+
+
+def shortest_first(prompts: Sequence[Prompt]) -> list[int]:
+    return sorted(range(len(prompts)), key=lambda i: prompts[i].length)
 
 
 def flops(reader: LocalModel, tokens: int, prompts: Sequence[Prompt]) -> float:
     """Of one prefix pass a pair: two a weight and token (embeddings apart), and causal attention."""
     config = reader.model.config.get_text_config()
-    weights = sum(p.numel() for block in reader.blocks for p in block.parameters())
-    width = config.num_attention_heads * (
-        getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    )
-    attention = sum(2 * p.length**2 * width for p in prompts) * len(reader.blocks)
-    return 2.0 * weights * tokens + attention
+    weight_count = 0
+    for block in reader.blocks:
+        weight_count += sum(weights.numel() for weights in block.parameters())
+
+    head_width = getattr(config, "head_dim", None)
+    if not head_width:
+        head_width = config.hidden_size // config.num_attention_heads
+    attention_width = config.num_attention_heads * head_width
+    squared_lengths = sum(prompt.length**2 for prompt in prompts)
+    attention_flops = 2 * squared_lengths * attention_width * len(reader.blocks)
+    return 2.0 * weight_count * tokens + attention_flops
 
 
 def child(options: argparse.Namespace) -> None:
@@ -166,11 +187,9 @@ def child(options: argparse.Namespace) -> None:
     reader, pairs = prepared(options)
     forget_peak()
     prompts = encode(reader.tokenizer, pairs)
-    device, budget = reader.model.device.type, options.batch_tokens
     if options.child == "batch":
-        order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
-        *_, last = batches(prompts, order, budget)
-        forward.states_of(reader, [prompts[i] for i in last], "two_forwards")
+        *_, last_batch = batches(prompts, shortest_first(prompts), options.batch_tokens)
+        forward.states_of(reader, [prompts[i] for i in last_batch], "two_forwards")
     else:
         with tempfile.TemporaryDirectory() as folder:
             harvest(
@@ -178,10 +197,10 @@ def child(options: argparse.Namespace) -> None:
                 pairs,
                 Path(folder),
                 both_orders=False,
-                batch_tokens=budget,
+                batch_tokens=options.batch_tokens,
                 progress=lambda _: None,
             )
-    if device == "cuda":
+    if reader.model.device.type == "cuda":
         print(torch.cuda.max_memory_allocated())
     else:
         print(peak_resident())
@@ -191,15 +210,18 @@ def forget_peak() -> None:
     """Loading a model takes more for a moment than using it; where the system can, the peak begins
     anew.
     """
-    if (file := Path("/proc/self/clear_refs")).exists():
-        file.write_text("5")
+    clear_refs = Path("/proc/self/clear_refs")
+    if clear_refs.exists():
+        clear_refs.write_text("5")
 
 
 def peak_resident() -> int:
     """Bytes; of the whole process where the system does not tell since when."""
-    if (file := Path("/proc/self/status")).exists():
-        line = next(x for x in file.read_text().splitlines() if x.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
+    status_file = Path("/proc/self/status")
+    if status_file.exists():
+        for line in status_file.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -207,64 +229,92 @@ def prepared(options: argparse.Namespace) -> tuple[LocalModel, list[Pair]]:
     reader = load_model(options.model, device=options.device, dtype=options.dtype)
     if options.smoke:
         return reader, smoke_pairs(options.count)
-    pairs = [p for p in load_pairs(options.dataset).pairs if not p.equal_texts]
-    lengths = [p.length for p in encode(reader.tokenizer, pairs)]
-    fitting = [
-        p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)
+    pairs = [pair for pair in load_pairs(options.dataset).pairs if not pair.equal_texts]
+    prompts = encode(reader.tokenizer, pairs)
+    max_length = min(reader.context, options.longest)
+    fitting_pairs = [
+        pair for pair, prompt in zip(pairs, prompts, strict=True) if prompt.length < max_length
     ]
-    return reader, fitting[: options.count]
+    return reader, fitting_pairs[: options.count]
 
 
-def peak(options: argparse.Namespace, what: str) -> int:
-    out = subprocess.run(
-        [sys.executable, *sys.argv, "--child", what], check=True, capture_output=True, text=True
-    ).stdout
-    return int(out.split()[-1])
+def peak_bytes(part: str) -> int:
+    """Peak memory of this call's "batch" or "harvest", in a process of its own."""
+    command = [sys.executable, *sys.argv, "--child", part]
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(process.stdout.split()[-1])
+
+
+def forward_way(reader: LocalModel, way_name: forward.Way) -> Way:
+    """One of the ways of this package."""
+
+    def read(prompts: Sequence[Prompt]) -> States:
+        return forward.states_of(reader, prompts, way_name)
+
+    return read
 
 
 def available(options: argparse.Namespace, reader: LocalModel) -> dict[str, Way]:
-    ways: dict[str, Way] = {
-        name: (lambda p, n=name: forward.states_of(reader, p, n)) for name in forward.WAYS
-    }  # type: ignore[misc]
-    if options.others:
-        for module, make in {
-            "nnsight": nnsight_way,
-            "transformer_lens": transformer_lens_way,
-        }.items():
-            if importlib.util.find_spec(module) is None:
-                print(f"{module} is not installed: not compared")
-            else:
-                ways[module] = make(reader)
+    ways: dict[str, Way] = {}
+    for way_name in forward.WAYS:
+        ways[way_name] = forward_way(reader, way_name)
+    if not options.others:
+        return ways
+    other_libraries = {"nnsight": nnsight_way, "transformer_lens": transformer_lens_way}
+    for module, make_way in other_libraries.items():
+        if importlib.util.find_spec(module) is None:
+            print(f"{module} is not installed: not compared")
+        else:
+            ways[module] = make_way(reader)
     return ways
 
 
 def compare(options: argparse.Namespace, reader: LocalModel, pairs: list[Pair]) -> None:
     """Run all ways on the pairs and print what was found."""
-    prompts, device = encode(reader.tokenizer, pairs), reader.model.device.type
-    tokens = sum(len(p.prefix) + 2 for p in prompts)
-    seconds, off = measured(available(options, reader), prompts, options.batch_tokens, device)
+    prompts = encode(reader.tokenizer, pairs)
+    device = reader.model.device.type
+    tokens = sum(len(prompt.prefix) + 2 for prompt in prompts)
+    seconds_by_way, largest_differences = measured(
+        available(options, reader), prompts, options.batch_tokens, device
+    )
     print(
         f"{reader.name}, {len(pairs)} pairs, {tokens} tokens, {options.dtype} on {options.device}, "
         f"{options.threads} threads"
     )
     unit = "CPU s" if device == "cpu" else "s"
-    for name, spent in sorted(seconds.items(), key=lambda item: -item[1]):
+    for name, seconds in sorted(seconds_by_way.items(), key=lambda item: -item[1]):
+        ratio = seconds_by_way["two_forwards"] / seconds
         print(
-            f"{name:18s} {spent:9.2f} {unit}  {len(pairs) / spent:8.2f} pairs/{unit}  {tokens / spent:9.0f} tokens/s"
-            f"  ratio to two forwards {seconds['two_forwards'] / spent:5.2f}  difference {off[name]:.1e}"
+            f"{name:18s} {seconds:9.2f} {unit}  {len(pairs) / seconds:8.2f} pairs/{unit}  "
+            f"{tokens / seconds:9.0f} tokens/s  ratio to two forwards {ratio:5.2f}  "
+            f"difference {largest_differences[name]:.1e}"
         )
-    fastest = min(("tree_mask", "shared_cache"), key=lambda name: seconds[name])
-    for other in set(seconds) - set(forward.WAYS):
-        print(f"{fastest} is {seconds[other] / seconds[fastest]:.2f} times {other}")
-    base, whole = peak(options, "batch"), peak(options, "harvest")
+
+    fastest_way = min(("tree_mask", "shared_cache"), key=seconds_by_way.__getitem__)
+    fastest_seconds = seconds_by_way[fastest_way]
+    for name in set(seconds_by_way) - set(forward.WAYS):
+        print(f"{fastest_way} is {seconds_by_way[name] / fastest_seconds:.2f} times {name}")
+
+    batch_bytes = peak_bytes("batch")
+    harvest_bytes = peak_bytes("harvest")
+    peak_ratio = harvest_bytes / batch_bytes
     print(
-        f"peak memory: harvest {whole / 1e6:.0f} MB, model with one batch {base / 1e6:.0f} MB, ratio {whole / base:.2f}"
+        f"peak memory: harvest {harvest_bytes / 1e6:.0f} MB, "
+        f"model with one batch {batch_bytes / 1e6:.0f} MB, ratio {peak_ratio:.2f}"
     )
     if options.peak_tflops:
-        share = flops(reader, tokens, prompts) / seconds[fastest] / (options.peak_tflops * 1e12)
-        rate = f"{tokens / seconds[fastest]:.0f} tokens/s"
-        print(f"{rate}, {100 * share:.1f} % of the card's {options.peak_tflops:g} TFLOP/s")
-    print(json.dumps({"seconds": seconds, "difference": off, "peak_ratio": whole / base}))
+        flops_per_second = flops(reader, tokens, prompts) / fastest_seconds
+        share = flops_per_second / (options.peak_tflops * 1e12)
+        print(
+            f"{tokens / fastest_seconds:.0f} tokens/s, "
+            f"{100 * share:.1f} % of the card's {options.peak_tflops:g} TFLOP/s"
+        )
+    numbers = {
+        "seconds": seconds_by_way,
+        "difference": largest_differences,
+        "peak_ratio": peak_ratio,
+    }
+    print(json.dumps(numbers))
 
 
 def main() -> None:
@@ -293,10 +343,11 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="a few made-up pairs")
     parser.add_argument("--child", choices=["batch", "harvest"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.count = min(options.count, 6) if options.smoke else options.count
-    options.batch_tokens = (
-        options.batch_tokens or BATCH_TOKENS["cuda" if options.device.startswith("cuda") else "cpu"]
-    )
+    if options.smoke:
+        options.count = min(options.count, 6)
+    if not options.batch_tokens:
+        device = "cuda" if options.device.startswith("cuda") else "cpu"
+        options.batch_tokens = BATCH_TOKENS[device]
     torch.set_num_threads(options.threads)
     if options.child:
         child(options)

@@ -91,9 +91,9 @@ def measured(program: str, place: Path, *further: str) -> Cost:
         "print(used.ru_utime + used.ru_stime, used.ru_maxrss)"
     )
     command = [sys.executable, "-c", around, program, str(place), *further]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    seconds, kilobytes = done.stdout.split()
-    return Cost(float(seconds), int(kilobytes) // 1000)
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    cpu_seconds, kilobytes = process.stdout.split()
+    return Cost(float(cpu_seconds), int(kilobytes) // 1000)
 
 
 def readings(places: dict[str, Path]) -> Iterator[tuple[str, str, Cost]]:
