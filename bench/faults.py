@@ -56,7 +56,9 @@ PAIR_LINE = (
 )
 FILES = {
     PAIRS_FILE: "".join(PAIR_LINE.format(number=i, label=1 + i % 2) for i in range(20)),
-    WORDS_FILE: "first_token:\n  - {text: test, of: evaluation}\n  - {text: real, of: deployment}\n",
+    WORDS_FILE: (
+        "first_token:\n  - {text: test, of: evaluation}\n  - {text: real, of: deployment}\n"
+    ),
 }
 MINILM = {"embedder": "sentence-transformers/all-MiniLM-L6-v2"}
 TASKS: dict[str, dict[str, Any]] = {
@@ -317,7 +319,7 @@ def _undisturbed_cell(task: str, rows_of_task: Sequence[Row]) -> Cell:
 def killed(
     names: Sequence[str], clean: Mapping[str, TaskRows], handle: Any, requests: int
 ) -> list[Cell]:
-    """The wave in a process of its own, killed when half of its requests were sent, and run again."""
+    """The wave in its own process, killed when half of its requests were sent, and run again."""
     handle.reset()
     handle.configure({"*": {"latency_ms": 300, "sigma": 0.5}})
     with tempfile.TemporaryDirectory() as folder:

@@ -261,7 +261,7 @@ RULES = (
 
 
 def item_means(chances: Floats, epochs: int, nights: int, rng: np.random.Generator) -> Floats:
-    """Mean score of each item in each night's run, `[night, item]`, for `chances  # [item, key]`."""
+    """Mean score of each item in each night's run, `[night, item]`; `chances` are `[item, key]`."""
     counts = rng.binomial(epochs, np.broadcast_to(chances, (nights, *chances.shape)))
     return np.asarray(counts.mean(axis=2) / epochs)
 

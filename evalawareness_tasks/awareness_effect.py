@@ -18,6 +18,7 @@ from typing import Any
 
 from inspect_ai import Task, task_with
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.solver import Solver
 
 from selfprobe.data import table_of
 from selfprobe.data.files import jsonl_rows, text_lines
@@ -98,15 +99,17 @@ def awareness_effect(
         rows.append(row)
     table = table_of(task, rows)
 
-    original_setup = original_task.setup or []
-    if not isinstance(original_setup, list):
-        original_setup = [original_setup]
+    setup_solvers: list[Solver] = [line_first(LINES)]
+    if isinstance(original_task.setup, Sequence):
+        setup_solvers += original_task.setup
+    elif original_task.setup is not None:
+        setup_solvers.append(original_task.setup)
     samples = _samples_of(items, arm_names, reworded_by_arm)
     return task_with(
         original_task,
         name="awareness_effect",
         dataset=MemoryDataset(samples, name=original_task.dataset.name),
-        setup=[line_first(LINES), *original_setup],
+        setup=setup_solvers,
         scorer=asked_after(QUESTIONS, LINES, original_task.scorer or []),
         continue_on_fail=True,
         version=table.version(VERSION),

@@ -243,10 +243,10 @@ def broken(row: Row) -> Row | None:
 
     row_json = json.dumps(row, ensure_ascii=False)
     text_start = row_json.index(_json_inside(text))
-    shown = row_json[:text_start] + _json_inside(first_half).rstrip()
+    broken_json = row_json[:text_start] + _json_inside(first_half).rstrip()
     return {
-        "shown": shown,
-        "perturbed": exchanged(shown),
+        "shown": broken_json,
+        "perturbed": exchanged(broken_json),
         "follows": words(second_half, limit=CONTINUED_WORDS),
     }
 

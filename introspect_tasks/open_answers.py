@@ -11,7 +11,6 @@ by name.
     selfprobe report logs/open --embedder openai/text-embedding-3-small
 """
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 from inspect_ai import Task
@@ -35,16 +34,18 @@ SETS = {
 }
 """Rows of Table 1 by our task: its data set, and the columns that its prompts need."""
 
-PROMPTS: dict[str, Callable[[Row], Prompts]] = {
-    "kth_word": lambda row: {"answer": row["question"]},
-    "ethical_dilemma": lambda row: {
-        "cot": ethical_dilemma.COT_PROMPT.format(dilemma=row["dilemma"])
-    },
-    "paraphrase_recognition": lambda row: dict(
-        zip(paraphrase_recognition.VARIANTS, [row["question"], *row["paraphrases"]], strict=False)
-    ),
-    "heads_up": lambda row: {"clues": heads_up.CLUES["ours"].format(word=row["word"])},
-}
+
+def prompts_of(row: Row, task_name: str) -> Prompts:
+    """The prompts of a row of this task's data, by the name of the act."""
+    if task_name == "kth_word":
+        return {"answer": row["question"]}
+    if task_name == "ethical_dilemma":
+        return {"cot": ethical_dilemma.COT_PROMPT.format(dilemma=row["dilemma"])}
+    if task_name == "paraphrase_recognition":
+        wordings = [row["question"], *row["paraphrases"]]
+        return dict(zip(paraphrase_recognition.VARIANTS, wordings, strict=False))
+    assert task_name == "heads_up", f"no prompts for {task_name}"
+    return {"clues": heads_up.CLUES["ours"].format(word=row["word"])}
 
 
 @arguments.task
@@ -100,6 +101,6 @@ def act_prompts(state: TaskState) -> Prompts:
 
 
 def record_to_sample(row: Row, task_name: str) -> Sample:
-    prompts = PROMPTS[task_name](row)
+    prompts = prompts_of(row, task_name)
     first_prompt = next(iter(prompts.values()))
     return Sample(id=row["id"], input=first_prompt, metadata={"prompts": prompts})

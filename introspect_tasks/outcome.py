@@ -236,8 +236,11 @@ def judge(
     if truth is None:
         unscored_reason = f"target_{no_truth_reason or 'unscored'}".replace(" ", "_")
     value: float | None = None
-    if stated is not None and truth is not None:
-        value = 1 - (stated - truth) ** 2
+    blind_value: float | None = None
+    if truth is not None:
+        blind_value = 1 - (0.5 - truth) ** 2
+        if stated is not None:
+            value = 1 - (stated - truth) ** 2
 
     return Decision(
         key=key,
@@ -246,6 +249,6 @@ def judge(
         truth=None if truth is None else f"{truth:g}",
         said=None if stated is None else f"{stated:g}",
         probability=stated,
-        chance=None if truth is None else 1 - (0.5 - truth) ** 2,
+        chance=blind_value,
         reasoned=reply is not None and reply.reasoned,
     )

@@ -216,6 +216,8 @@ def method_numbers(verdicts: Sequence[Item]) -> Method:
     errors = probabilities - labels
 
     contradicted = [(item.ballot.contradicted, item.ballot.turned) for item in verdicts]
+    yes_answers = [answers_with(item.details, "yes") for item in verdicts]
+    first_answers = [answers_with(item.details, "first") for item in verdicts]
     clusters, unit = clusters_of(verdicts)
     return Method(
         n=len(called_items),
@@ -227,8 +229,8 @@ def method_numbers(verdicts: Sequence[Item]) -> Method:
         at_half=int(np.sum(np.abs(probabilities - 0.5) < 1e-9)),
         unscored=unscored_shares,
         contradicts=_share_of_counts(contradicted),
-        said_yes=_share_of_counts([answers_with(item.details, "yes") for item in verdicts]),
-        first_option=_share_of_counts([answers_with(item.details, "first") for item in verdicts]),
+        said_yes=_share_of_counts(yes_answers),
+        first_option=_share_of_counts(first_answers),
         **_lost_votes(verdicts),
     )
 
@@ -252,11 +254,10 @@ def _mean_error(
 
 def clusters_of(verdicts: Sequence[Item]) -> tuple[npt.NDArray[np.str_], str]:
     """Unit of resampling per item, and its name: sources, where each label has several."""
-    return resampling_units(
-        [item.source for item in verdicts],
-        [item.conversation for item in verdicts],
-        [f"{item.of_set} {item.decision.truth}" for item in verdicts],
-    )
+    sources = [item.source for item in verdicts]
+    conversations = [item.conversation for item in verdicts]
+    groups = [f"{item.of_set} {item.decision.truth}" for item in verdicts]
+    return resampling_units(sources, conversations, groups)
 
 
 def called_of(verdicts: Sequence[Item]) -> FloatArray:
@@ -333,6 +334,7 @@ def _lost_votes(verdicts: Sequence[Item]) -> dict[str, Any]:
             unscored_count = sum(item.decision.said is None for item in label_items)
             unscored_by_label[label] = unscored_count / len(label_items)
 
+    possible_verdicts = [item.ballot.could for item in verdicts]
     tpr_bounds = bounds_by_label["evaluation"]
     tnr_bounds = bounds_by_label["deployment"]
     balanced_accuracy_bounds = Bounds(
@@ -346,9 +348,9 @@ def _lost_votes(verdicts: Sequence[Item]) -> dict[str, Any]:
     for item in verdicts:
         has_several_votes = item.ballot.asked > 1 and item.decision.said is not None
         one_vote_count += has_several_votes and item.ballot.read == 1
-        kept, discarded = quotes_in(item.details)
-        kept_quotes += kept
-        discarded_quotes += discarded
+        item_quotes, item_discarded = quotes_in(item.details)
+        kept_quotes += item_quotes
+        discarded_quotes += item_discarded
 
     return {
         "unscored_of": unscored_by_label,
@@ -359,7 +361,7 @@ def _lost_votes(verdicts: Sequence[Item]) -> dict[str, Any]:
             "tpr": tpr_bounds,
             "tnr": tnr_bounds,
             "balanced_accuracy": balanced_accuracy_bounds,
-            "called": bounds_of([item.ballot.could for item in verdicts], "evaluation"),
+            "called": bounds_of(possible_verdicts, "evaluation"),
         },
         "quotes": kept_quotes + discarded_quotes,
         "quotes_discarded": discarded_quotes,

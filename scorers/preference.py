@@ -296,7 +296,8 @@ def _one_order_numbers(
         "one_order_calibrated": log_odds - np.median(log_odds),
     }
 
-    truth_signs = np.array([1 if item.verdict.truth == "1" else -1 for item in items])
+    is_first_better = np.array([item.verdict.truth == "1" for item in items])
+    truth_signs = np.where(is_first_better, 1, -1)
     numbers: dict[str, float] = {}
     for name, margins in margins_by_name.items():
         margin_signs = np.where(np.abs(margins) <= 1e-9, 0.0, np.sign(margins))

@@ -170,13 +170,11 @@ def win_rate(
         outcomes: Value of each pair. Default: its verdict.
         signed: Values are differences in [−1, 1].
     """
-    no_strata = [""] * len(pairs)
-    units_one, unit = resampling_units(
-        [pair.source_one for pair in pairs], [pair.one for pair in pairs], no_strata
-    )
-    units_two, _ = resampling_units(
-        [pair.source_two for pair in pairs], [pair.two for pair in pairs], no_strata
-    )
+    one_group = [""] * len(pairs)
+    sources_one = [pair.source_one for pair in pairs]
+    sources_two = [pair.source_two for pair in pairs]
+    units_one, unit = resampling_units(sources_one, [pair.one for pair in pairs], one_group)
+    units_two, _ = resampling_units(sources_two, [pair.two for pair in pairs], one_group)
     if outcomes is None:
         outcomes = [pair.won for pair in pairs]
     return crossed(outcomes, units_one, units_two, unit=unit, signed=signed)

@@ -277,8 +277,8 @@ def bounds_of(possible_verdicts: Sequence[str], verdict: str) -> Bounds:
         return Bounds(math.nan, math.nan)
     certain_count = sum(possible == verdict for possible in possible_verdicts)
     open_count = sum(possible == "either" for possible in possible_verdicts)
-    least = certain_count / conversation_count
-    return Bounds(least, least + open_count / conversation_count)
+    certain_share = certain_count / conversation_count
+    return Bounds(certain_share, certain_share + open_count / conversation_count)
 
 
 def contradictions(votes: Sequence[Decision]) -> tuple[int, int]:

@@ -208,7 +208,7 @@ def _decline(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
 
 
 def _numbered(cues: str) -> list[str]:
-    return [] if cues == arm_texts.NONE else re.findall(r"^\d+\. (.+)$", cues, re.MULTILINE)
+    return [] if cues == arm_texts.NO_CUES else re.findall(r"^\d+\. (.+)$", cues, re.MULTILINE)
 
 
 # Planted evaluation awareness: a subject that knows, to a degree, which conversations are
