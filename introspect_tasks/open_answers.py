@@ -35,7 +35,7 @@ SETS = {
 """Rows of Table 1 by our task: its data set, and the columns that its prompts need."""
 
 
-def prompts_of(row: Row, task_name: str) -> Prompts:
+def table_row_prompts(row: Row, task_name: str) -> Prompts:
     """The prompts of a row of this task's data, by the name of the act."""
     if task_name == "kth_word":
         return {"answer": row["question"]}
@@ -101,6 +101,6 @@ def act_prompts(state: TaskState) -> Prompts:
 
 
 def record_to_sample(row: Row, task_name: str) -> Sample:
-    prompts = prompts_of(row, task_name)
+    prompts = table_row_prompts(row, task_name)
     first_prompt = next(iter(prompts.values()))
     return Sample(id=row["id"], input=first_prompt, metadata={"prompts": prompts})

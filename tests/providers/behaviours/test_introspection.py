@@ -38,7 +38,9 @@ def accuracy(said: list[str], target: Mind, k: int = 1) -> float:
 
 def shown_answers(target: Mind, item: int, count: int = 5) -> str:
     others = [SHIPS[(item + step) % len(SHIPS)] for step in range(1, count + 1)]
-    answers = [" ".join(target.paragraph(other).split()[:LONGEST_EXAMPLE_WORDS]) for other in others]
+    answers = [
+        " ".join(target.paragraph(other).split()[:LONGEST_EXAMPLE_WORDS]) for other in others
+    ]
     texts = [
         EXAMPLE.format(question=other, answer=answer)
         for other, answer in zip(others, answers, strict=True)
