@@ -191,6 +191,7 @@ def probes(names: Sequence[str], rows: int) -> Table:
     asked_rows: list[Row] = []
     unfit_rows: dict[str, str] = {}
     for name in names:
+        drawn_rows = sorted(load(name, ()).rows, key=_digest_of_id)
         guid = canary(name)
         if guid:
             guid_start, _, guid_end = guid.partition("-")
@@ -205,7 +206,7 @@ def probes(names: Sequence[str], rows: int) -> Table:
             )
 
         asked_count = 0
-        for row in sorted(load(name, ()).rows, key=_digest_of_id):
+        for row in drawn_rows:
             row_id = f"{name} {row['id']}"
             broken_row = broken(row)
             if broken_row is None:
