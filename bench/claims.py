@@ -17,6 +17,7 @@ import json
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -30,16 +31,15 @@ from lines import Rate, count_verdicts  # noqa: E402
 
 from selfprobe.stats.claim import Verdict  # noqa: E402
 
-CHUNK = 50
+CHUNK_DRAWS = 50
 """Number of draws that one process makes in one go."""
 Counts = dict[str, dict[str, int]]
 
 
 def studies() -> list[str]:
     """Studies with a file in the bank."""
-    return sorted(
-        path.stem for path in BANK.glob("*.py") if not path.stem.startswith(("lines", "test_"))
-    )
+    file_names = [path.stem for path in BANK.glob("*.py")]
+    return sorted(name for name in file_names if not name.startswith(("lines", "test_")))
 
 
 def counted_chunk(study: str, name: str, first_seed: int, draws: int) -> dict[str, int]:
@@ -49,26 +49,27 @@ def counted_chunk(study: str, name: str, first_seed: int, draws: int) -> dict[st
     return {verdict.value: count for verdict, count in counts.items()}
 
 
-def draw(names: list[str], draws: int, place: Path, processes: int) -> dict[str, Counts]:
-    """Counts of all lines of these studies, from those that are kept at `place` on."""
-    kept: dict[str, Counts] = json.loads(place.read_text()) if place.is_file() else {}
+def draw(
+    study_names: list[str], draws: int, counts_file: Path, processes: int
+) -> dict[str, Counts]:
+    """Counts of all lines of these studies, from those that are in the file on."""
+    counts_by_study: dict[str, Counts] = {}
+    if counts_file.is_file():
+        counts_by_study = json.loads(counts_file.read_text())
     with ProcessPoolExecutor(processes) as pool:
-        for study in names:
-            lines = kept.setdefault(study, {})
-            for name in import_module(study).LINES:
-                counts = lines.setdefault(name, {})
-                first = sum(counts.values())
-                starts = range(first, draws, CHUNK)
-                sizes = [min(CHUNK, draws - start) for start in starts]
-                count = len(sizes)
-                for chunk in pool.map(
-                    counted_chunk, [study] * count, [name] * count, starts, sizes
-                ):
-                    for word, number in chunk.items():
-                        counts[word] = counts.get(word, 0) + number
-                place.write_text(json.dumps(kept, indent=1))
-                print(f"{study}: {name}: {rate_of(counts)}", flush=True)
-    return kept
+        for study in study_names:
+            counts_by_line = counts_by_study.setdefault(study, {})
+            for line_name in import_module(study).LINES:
+                counts = counts_by_line.setdefault(line_name, {})
+                first_seeds = range(sum(counts.values()), draws, CHUNK_DRAWS)
+                chunk_sizes = [min(CHUNK_DRAWS, draws - seed) for seed in first_seeds]
+                count_line = partial(counted_chunk, study, line_name)
+                for chunk in pool.map(count_line, first_seeds, chunk_sizes):
+                    for verdict_word, count in chunk.items():
+                        counts[verdict_word] = counts.get(verdict_word, 0) + count
+                counts_file.write_text(json.dumps(counts_by_study, indent=1))
+                print(f"{study}: {line_name}: {rate_of(counts)}", flush=True)
+    return counts_by_study
 
 
 def rate_of(counts: dict[str, int]) -> Rate:
@@ -76,17 +77,17 @@ def rate_of(counts: dict[str, int]) -> Rate:
     return Rate(counts.get(Verdict.YES.value, 0), sum(counts.values()))
 
 
-def table(kept: dict[str, Counts]) -> str:
+def table(counts_by_study: dict[str, Counts]) -> str:
     """The counts as Markdown."""
     rows = ["|study|world|should be|Yes, % [95 %]|draws|", "|---|---|---|---|---|"]
-    for study, lines in kept.items():
-        for name, counts in lines.items():
-            line = import_module(study).LINES.get(name)
+    for study, counts_by_line in counts_by_study.items():
+        for line_name, counts in counts_by_line.items():
+            line = import_module(study).LINES.get(line_name)
             if line is None:
                 continue
-            wanted = "Yes" if line.is_true else "no Yes"
+            right_answer = "Yes" if line.is_true else "no Yes"
             rate = rate_of(counts)
-            rows.append(f"|{study}|{name}|{wanted}|{rate}|{rate.draws}|")
+            rows.append(f"|{study}|{line_name}|{right_answer}|{rate}|{rate.draws}|")
     return "\n".join(rows) + "\n"
 
 
@@ -99,17 +100,21 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--smoke", action="store_true")
-    given = parser.parse_args()
-    if given.smoke:
+    arguments = parser.parse_args()
+    if arguments.smoke:
         for study in studies():
-            name = next(iter(import_module(study).LINES))
-            print(study, name, counted_chunk(study, name, 0, 2))
+            line_name = next(iter(import_module(study).LINES))
+            print(study, line_name, counted_chunk(study, line_name, 0, 2))
         return
-    out = Path(given.out)
+
+    out = Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)
-    kept = draw(given.study or studies(), given.draws, out / "claims.json", given.processes)
-    (out / "claims_rates.md").write_text(table(kept), encoding="utf-8")
-    print(table(kept))
+    counts_by_study = draw(
+        arguments.study or studies(), arguments.draws, out / "claims.json", arguments.processes
+    )
+    rates_table = table(counts_by_study)
+    (out / "claims_rates.md").write_text(rates_table, encoding="utf-8")
+    print(rates_table)
 
 
 if __name__ == "__main__":

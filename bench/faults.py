@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,41 +48,38 @@ from selfprobe.study.waves import RunSettings, run_wave
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import fakeserver
 
-PAIRS, WORDS = "pairs.jsonl", "words.yaml"
+PAIRS_FILE = "pairs.jsonl"
+WORDS_FILE = "words.yaml"
+PAIR_LINE = (
+    '{{"id": "p{number}", "question": "Why {number}?", "text_1": "One {number}.", '
+    '"text_2": "Two {number}.", "label": {label}}}\n'
+)
 FILES = {
-    PAIRS: "".join(
-        f'{{"id": "p{i}", "question": "Why {i}?", "text_1": "One {i}.", "text_2": "Two {i}.", "label": {1 + i % 2}}}\n'
-        for i in range(20)
+    PAIRS_FILE: "".join(PAIR_LINE.format(number=i, label=1 + i % 2) for i in range(20)),
+    WORDS_FILE: (
+        "first_token:\n  - {text: test, of: evaluation}\n  - {text: real, of: deployment}\n"
     ),
-    WORDS: "first_token:\n  - {text: test, of: evaluation}\n  - {text: real, of: deployment}\n",
 }
 MINILM = {"embedder": "sentence-transformers/all-MiniLM-L6-v2"}
 TASKS: dict[str, dict[str, Any]] = {
-    **{
-        name: {}
-        for name in (
-            "kth_word",
-            "heads_up",
-            "probability_targeting",
-            "self_recognition",
-            "subset_choice",
-        )
-    },
-    **{
-        name: {}
-        for name in (
-            "binary",
-            "probability",
-            "user_motivation",
-            "reasoning_trace",
-            "dilemma_generation",
-        )
-    },
-    **{name: {"dataset": PAIRS} for name in ("pairwise_preference", "direct_scoring", "g_eval")},
-    **dict.fromkeys(("paraphrase_recognition", "prompt_reconstruction"), MINILM),
+    "kth_word": {},
+    "heads_up": {},
+    "probability_targeting": {},
+    "self_recognition": {},
+    "subset_choice": {},
+    "binary": {},
+    "probability": {},
+    "user_motivation": {},
+    "reasoning_trace": {},
+    "dilemma_generation": {},
+    "pairwise_preference": {"dataset": PAIRS_FILE},
+    "direct_scoring": {"dataset": PAIRS_FILE},
+    "g_eval": {"dataset": PAIRS_FILE},
+    "paraphrase_recognition": MINILM,
+    "prompt_reconstruction": MINILM,
     "ethical_dilemma": {"epochs": 2},
     "open_answers": {"epochs": 1},
-    "first_token": {"questions": WORDS},
+    "first_token": {"questions": WORDS_FILE},
     "turn_curve": {"most": 2},
     "cue_removal": {"most": 2, "controls": 1},
     "pairwise_realism": {"prompts": 4},
@@ -93,22 +90,27 @@ TASKS: dict[str, dict[str, Any]] = {
 that are there.
 """
 MODES = ("attempts", "prompts")
-SAID = ("length", "nojson", "doublebrace", "nan", "badsum", "huge", "injection")
+OTHER_WORDS = ("length", "nojson", "doublebrace", "nan", "badsum", "huge", "injection")
 """Faults that put other words, or fewer, into a reply: nobody can tell these from what the target
 would have said.
 """
 SMOKE = (("kth_word", "heads_up", "binary"), ("500", "hang", "empty"))
-NONE, KILL = "none", "kill"
+NONE = "none"
+KILL = "kill"
 NAMES = ("rows", "scored", "unscored", "failed", "lost", "fewer", "changed", "as_truth", "marked")
 ITEMS = 2
-LATENCY = 20
+LATENCY_MS = 20
 """Milliseconds of a reply; "slow" takes 20 times as long."""
-HANGS = 30
+HANG_SECONDS = 30
 """Seconds after which an attempt is given up, where some hang: more than a busy machine takes."""
 Key = tuple[str, int, str, str]
 """Item, epoch, scorer and key."""
 
-AGAIN = "import sys; sys.path.insert(0, sys.argv[1]); import faults; faults.wave(sys.argv[3].split(','), sys.argv[2])"
+WAVE_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import faults; "
+    "faults.wave(sys.argv[3].split(','), sys.argv[2])"
+)
+"""Runs a wave: the arguments are this folder, the folder of the run, and the tasks."""
 
 
 @dataclass(frozen=True)
@@ -151,218 +153,285 @@ class Row:
     """Whether the log says that a reply of the sample may be a proxy's."""
 
 
-def wave(names: Sequence[str], folder: str, *, patience: int = 600) -> None:
+def wave(names: Sequence[str], folder: str, *, attempt_seconds: int = 600) -> None:
     """Run the tasks on one model each, side by side; one that has begun goes on."""
     for file, content in FILES.items():
         (Path(folder) / file).write_text(content)
-    given: dict[str, Any] = {"max_retries": 2, "attempt_timeout": patience}
-    settings = RunSettings(max_connections=10, display="log", skip_errors=True, **given)
-    runs = [_task(name, folder) for name in names]
-    run_wave(runs, f"{folder}/logs", title="drill", settings=settings, limit=ITEMS)
+    settings = RunSettings(
+        max_connections=10,
+        display="log",
+        skip_errors=True,
+        max_retries=2,
+        attempt_timeout=attempt_seconds,
+    )
+    tasks = [_task(name, folder) for name in names]
+    run_wave(tasks, f"{folder}/logs", title="drill", settings=settings, limit=ITEMS)
 
 
 def _task(name: str, folder: str) -> Task:
-    given, model = dict(TASKS[name]), f"openai-api/fake/{name}"
-    given |= {key: f"{folder}/{value}" for key, value in given.items() if value in FILES}
+    arguments = dict(TASKS[name])
+    for argument, value in arguments.items():
+        if value in (PAIRS_FILE, WORDS_FILE):
+            arguments[argument] = f"{folder}/{value}"
+    model = f"openai-api/fake/{name}"
     roles: dict[str, Any] = {
         "grader": get_model(model),
-        "judge": [get_model(f"{model}-{n}") for n in (1, 2, 3)],
+        "judge": [get_model(f"{model}-{number}") for number in (1, 2, 3)],
     }
-    return task_with(tasks_by_name()[name](**given), model=get_model(model), model_roles=roles)
+    task = tasks_by_name()[name](**arguments)
+    return task_with(task, model=get_model(model), model_roles=roles)
 
 
-def rows(folder: str) -> dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]]:
-    """By task: its rows, unscored ones with None, and the samples that ended in an error."""
-    there: dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]] = {}
+@dataclass(frozen=True)
+class TaskRows:
+    """Rows of one task's run, and the samples (item, epoch) that ended in an error."""
+
+    by_key: Mapping[Key, Row]
+    failed: frozenset[tuple[str, int]] = frozenset()
+
+
+def rows(folder: str) -> dict[str, TaskRows]:
+    """Rows of each task; unscored ones have no value."""
+    rows_of_task: dict[str, TaskRows] = {}
     for log in readable_logs([f"{folder}/logs"]).headers:
-        if task_of(log) in there:
-            continue  # an earlier log of the same
-        good, failed = dict[Key, Row](), set[tuple[str, int]]()
-        scores = list[SampleScore]()
-        for sample in samples(log.location):
-            if sample.error is not None:
-                failed.add((str(sample.id), sample.epoch))
-            acts = {
-                n: None if one.problem else one.text for n, one in record_of(sample).acts.items()
-            }
-            for name, score in (sample.scores or {}).items():
-                scores.append(
-                    SampleScore(
-                        score=score, sample_id=sample.id, sample_metadata={"epoch": sample.epoch}
-                    )
-                )
-                for key, (value, truth, said) in _rows_of(score):
-                    good[str(sample.id), sample.epoch, name, key] = Row(
-                        value, said, truth, acts, noted=False
-                    )
-        seen = zip(scores, notes_of(scores), strict=True)
-        foreign = {
-            (str(s.sample_id), (s.sample_metadata or {})["epoch"])
-            for s, notes in seen
-            if FOREIGN in notes
+        if task_of(log) not in rows_of_task:  # else an earlier log of the same task
+            rows_of_task[task_of(log)] = _rows_of_log(log.location)
+    return rows_of_task
+
+
+def _rows_of_log(log: str) -> TaskRows:
+    row_by_key: dict[Key, Row] = {}
+    failed: set[tuple[str, int]] = set()
+    sample_scores: list[SampleScore] = []
+    for sample in samples(log):
+        item = str(sample.id)
+        if sample.error is not None:
+            failed.add((item, sample.epoch))
+        act_texts = {
+            name: None if act.problem else act.text for name, act in record_of(sample).acts.items()
         }
-        there[task_of(log)] = (
-            {key: replace(row, noted=key[:2] in foreign) for key, row in good.items()},
-            failed,
-        )
-    return there
+        for scorer_name, score in (sample.scores or {}).items():
+            sample_score = SampleScore(
+                score=score, sample_id=sample.id, sample_metadata={"epoch": sample.epoch}
+            )
+            sample_scores.append(sample_score)
+            for key, value, truth, prediction in _decisions_of(score):
+                row_by_key[item, sample.epoch, scorer_name, key] = Row(
+                    value, prediction, truth, act_texts, noted=False
+                )
+
+    noted_samples: set[tuple[str, int]] = set()
+    for sample_score, notes in zip(sample_scores, notes_of(sample_scores), strict=True):
+        if FOREIGN in notes:
+            epoch = (sample_score.sample_metadata or {})["epoch"]
+            noted_samples.add((str(sample_score.sample_id), epoch))
+    noted_rows = {
+        key: replace(row, noted=key[:2] in noted_samples) for key, row in row_by_key.items()
+    }
+    return TaskRows(noted_rows, frozenset(failed))
 
 
-def _rows_of(score: Any) -> Iterable[tuple[str, tuple[float | None, str | None, str | None]]]:
-    if decided := decisions_of(score):
-        return [(one.key, (one.value, one.truth, one.said)) for one in decided]
+def _decisions_of(score: Any) -> Iterator[tuple[str, float | None, str | None, str | None]]:
+    """Key, value, truth and prediction of each decision."""
+    decisions = decisions_of(score)
+    if decisions:
+        for decision in decisions:
+            yield decision.key, decision.value, decision.truth, decision.said
+        return
     values = values_of(score)
     keys = score.value if isinstance(score.value, Mapping) else [""]
-    return [(str(key), (values.get(str(key)), None, None)) for key in keys]
+    for key in map(str, keys):
+        yield key, values.get(key), None, None
 
 
-def _other_truth(was: Row, now: Row) -> bool:
-    if was.truth is not None or now.truth is not None:
-        return now.truth != was.truth
-    return any(text is not None and text != was.acts.get(name) for name, text in now.acts.items())
-
-
-def _unscored(row: Row | None) -> bool:
-    return row is not None and row.value is None
+def _has_other_truth(before: Row, after: Row) -> bool:
+    if before.truth is not None or after.truth is not None:
+        return after.truth != before.truth
+    readable_acts = [(name, text) for name, text in after.acts.items() if text is not None]
+    return any(text != before.acts.get(name) for name, text in readable_acts)
 
 
 def cells_of(
-    fault: str, mode: str, clean: Mapping[str, Any], folder: str, **more: int
+    fault: str,
+    mode: str,
+    clean: Mapping[str, TaskRows],
+    folder: str,
+    *,
+    again: int = 0,
+    under_way: int = 0,
 ) -> list[Cell]:
     """Each task's rows under a fault, beside those of the undisturbed run."""
-    cells, seen = [], rows(folder)
-    for task, (before, _) in clean.items():
-        after, failed = seen.get(task, ({}, set()))
-        count: Counter[str] = Counter()
-        short = {
-            key[:3]
-            for key, row in before.items()
-            if row.value is not None and _unscored(after.get(key))
-        }
-        for key, was in before.items():
-            now = after.get(key)
-            if key[:2] in failed:
-                count["failed"] += 1
-            elif now is None:
-                count["lost"] += 1
-            elif _unscored(now):
-                count["unscored"] += 1
-            else:
-                told = (
-                    now == was and was.truth is None and key[:3] in short
-                )  # it is the act of the row that is unscored
-                other = _other_truth(was, now) and not told
-                count["scored"] += 1
-                count["as_truth"] += other
-                if now != was and not other:
-                    count["fewer" if key[:3] in short else "changed"] += 1
-                count["marked"] += (other or now != was) and now.noted
-        counts = {name: count[name] for name in NAMES[1:]}
-        cells.append(Cell(fault, mode, task, len(before), **counts, **more))
+    cells: list[Cell] = []
+    rows_of_task = rows(folder)
+    for task, clean_rows in clean.items():
+        disturbed_rows = rows_of_task.get(task, TaskRows({}))
+        counts = _outcome_counts(clean_rows.by_key, disturbed_rows)
+        count_by_name = {name: counts[name] for name in NAMES[1:]}
+        cell = Cell(
+            fault,
+            mode,
+            task,
+            len(clean_rows.by_key),
+            **count_by_name,
+            again=again,
+            under_way=under_way,
+        )
+        cells.append(cell)
     return cells
 
 
-def _none(task: str, there: Sequence[Row]) -> Cell:
-    scored = sum(row.value is not None for row in there)
-    return Cell(NONE, "", task, len(there), scored, len(there) - scored)
+def _outcome_counts(clean: Mapping[Key, Row], disturbed: TaskRows) -> Counter[str]:
+    """Number of rows by what became of them: the names of `Cell`."""
+    partly_unscored: set[tuple[str, int, str]] = set()
+    for key, clean_row in clean.items():
+        row = disturbed.by_key.get(key)
+        if clean_row.value is not None and row is not None and row.value is None:
+            partly_unscored.add(key[:3])
+
+    counts: Counter[str] = Counter()
+    for key, clean_row in clean.items():
+        row = disturbed.by_key.get(key)
+        if key[:2] in disturbed.failed:
+            counts["failed"] += 1
+        elif row is None:
+            counts["lost"] += 1
+        elif row.value is None:
+            counts["unscored"] += 1
+        else:
+            is_partly_unscored = key[:3] in partly_unscored
+            # It may be the act of the row that is unscored.
+            is_act_unscored = row == clean_row and clean_row.truth is None and is_partly_unscored
+            has_other_truth = _has_other_truth(clean_row, row) and not is_act_unscored
+            counts["scored"] += 1
+            counts["as_truth"] += has_other_truth
+            if row != clean_row and not has_other_truth:
+                counts["fewer" if is_partly_unscored else "changed"] += 1
+            counts["marked"] += (has_other_truth or row != clean_row) and row.noted
+    return counts
+
+
+def _undisturbed_cell(task: str, rows_of_task: Sequence[Row]) -> Cell:
+    row_count = len(rows_of_task)
+    scored_count = sum(row.value is not None for row in rows_of_task)
+    return Cell(NONE, "", task, row_count, scored_count, row_count - scored_count)
 
 
 def killed(
-    names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests: int
+    names: Sequence[str], clean: Mapping[str, TaskRows], handle: Any, requests: int
 ) -> list[Cell]:
-    """The wave in a process of its own, killed when half of its requests were sent, and run again."""
+    """The wave in its own process, killed when half of its requests were sent, and run again."""
     handle.reset()
     handle.configure({"*": {"latency_ms": 300, "sigma": 0.5}})
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", AGAIN, str(Path(__file__).parent), folder, ",".join(names)]
+        bench_folder = str(Path(__file__).parent)
+        command = [sys.executable, "-c", WAVE_PROGRAM, bench_folder, folder, ",".join(names)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while handle.stats()["ok"] < requests / 2 and process.poll() is None:
             time.sleep(0.02)
         process.kill()
         process.wait()
+
         with replies_kept(f"{folder}/logs", []):
             logs = [log.location for log in readable_logs([f"{folder}/logs"]).headers]
-        calls = [
-            e
-            for log in logs
-            for s in transcripts(log)
-            for e in s.events
-            if isinstance(e, ModelEvent)
-        ]
+        pending_count = 0
+        for log in logs:
+            for transcript in transcripts(log):
+                for event in transcript.events:
+                    pending_count += isinstance(event, ModelEvent) and bool(event.pending)
+
         wave(names, folder)
-        handle.configure({"*": {"latency_ms": LATENCY, "sigma": 0}})
-        told = {
-            "again": handle.stats()["requests"] - requests,
-            "under_way": sum(bool(e.pending) for e in calls),
-        }
-        return cells_of(KILL, "", clean, folder, **told)
+        handle.configure({"*": {"latency_ms": LATENCY_MS, "sigma": 0}})
+        asked_again_count = handle.stats()["requests"] - requests
+        return cells_of(KILL, "", clean, folder, again=asked_again_count, under_way=pending_count)
 
 
-def drill(tasks: Sequence[str], faults: Sequence[str], kept: Path | None) -> list[Cell]:
+def drill(tasks: Sequence[str], faults: Sequence[str], cells_file: Path | None) -> list[Cell]:
     """All cells; those that are in the file are not run again."""
-    lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []
-    cells = [Cell(**json.loads(line)) for line in lines]
-    done = {(cell.fault, cell.mode) for cell in cells if cell.task in tasks}
-    with fakeserver.running(fakeserver.Config.of(retry_after=0.05, latency_ms=LATENCY)) as handle:
-        planted = {"reasoning_trace": {"reasons": 1.0}, "first_token": {"leaning": 0.5}}
-        handle.configure({task: {"planted": settings} for task, settings in planted.items()})
+    cells: list[Cell] = []
+    if cells_file and cells_file.exists():
+        for line in cells_file.read_text(encoding="utf-8").splitlines():
+            cells.append(Cell(**json.loads(line)))
+    finished = {(cell.fault, cell.mode) for cell in cells if cell.task in tasks}
+
+    config = fakeserver.Config.of(retry_after=0.05, latency_ms=LATENCY_MS)
+    with fakeserver.running(config) as handle:
+        handle.configure(
+            {
+                "reasoning_trace": {"planted": {"reasons": 1.0}},
+                "first_token": {"planted": {"leaning": 0.5}},
+            }
+        )
         os.environ |= {"FAKE_API_KEY": "none", "FAKE_BASE_URL": handle.base_url}
-        wanted = [
-            (fault, mode)
-            for fault in faults
-            for mode in (MODES if fault not in (NONE, KILL) else ("",))
-        ]
-        if not (left := [one for one in wanted if one not in done]):
+        pending: list[tuple[str, str]] = []
+        for fault in faults:
+            for mode in ("",) if fault in (NONE, KILL) else MODES:
+                if (fault, mode) not in finished:
+                    pending.append((fault, mode))
+        if not pending:
             return cells
+
         clean, requests = _undisturbed(tasks, handle)
-        for fault, mode in left:
+        for fault, mode in pending:
             if fault == NONE:
-                made = [_none(task, list(there.values())) for task, (there, _) in clean.items()]
+                new_cells = [
+                    _undisturbed_cell(task, list(task_rows.by_key.values()))
+                    for task, task_rows in clean.items()
+                ]
             elif fault == KILL:
-                made = killed(tasks, clean, handle, requests)
+                new_cells = killed(tasks, clean, handle, requests)
             else:
-                handle.reset()
-                sticky = (fault,) if mode == "prompts" else ()
-                handle.configure({"*": {"faults": {fault: 0.1}, "sticky": sticky}})
-                with tempfile.TemporaryDirectory() as folder:
-                    wave(tasks, folder, patience=HANGS if fault == "hang" else 600)
-                    made = cells_of(fault, mode, clean, folder)
-                handle.configure({"*": {"faults": {}, "sticky": ()}})
-            cells += made
-            print(line_of(made), flush=True)
-            if kept:
-                with kept.open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps(asdict(cell)) + "\n" for cell in made)
+                new_cells = disturbed_cells(fault, mode, tasks, clean, handle)
+            cells += new_cells
+            print(line_of(new_cells), flush=True)
+            if cells_file:
+                with cells_file.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(asdict(cell)) + "\n" for cell in new_cells)
     return cells
 
 
-def _undisturbed(tasks: Sequence[str], handle: Any) -> tuple[dict[str, Any], int]:
+def disturbed_cells(
+    fault: str, mode: str, tasks: Sequence[str], clean: Mapping[str, TaskRows], handle: Any
+) -> list[Cell]:
+    """Cells of one fault, in a run of its own."""
+    handle.reset()
+    sticky_faults = (fault,) if mode == "prompts" else ()
+    handle.configure({"*": {"faults": {fault: 0.1}, "sticky": sticky_faults}})
+    with tempfile.TemporaryDirectory() as folder:
+        wave(tasks, folder, attempt_seconds=HANG_SECONDS if fault == "hang" else 600)
+        cells = cells_of(fault, mode, clean, folder)
+    handle.configure({"*": {"faults": {}, "sticky": ()}})
+    return cells
+
+
+def _undisturbed(tasks: Sequence[str], handle: Any) -> tuple[dict[str, TaskRows], int]:
     """The rows of runs without a fault, and the requests; a row that two such runs do not share is
     left out.
     """
-    both = []
+    rows_of_runs: list[dict[str, TaskRows]] = []
     for _ in range(2):
         handle.reset()
         with tempfile.TemporaryDirectory() as folder:
             wave(tasks, folder)
-            both.append(rows(folder))
-    first, second = both
-    same = {
-        task: {
-            k: row
-            for k, row in of.items()
-            if (r := second[task][0].get(k)) == row and not _other_truth(row, r)
-        }
-        for task, (of, _) in first.items()
-    }
-    if failed := [task for task, (_, samples_failed) in first.items() if samples_failed]:
-        sys.exit(f"without a fault samples of {', '.join(failed)} failed")
-    for task, (all_rows, _) in first.items():
+            rows_of_runs.append(rows(folder))
+    first_run, second_run = rows_of_runs
+
+    failed_tasks = [task for task, task_rows in first_run.items() if task_rows.failed]
+    if failed_tasks:
+        sys.exit(f"without a fault samples of {', '.join(failed_tasks)} failed")
+
+    shared_rows: dict[str, TaskRows] = {}
+    for task, task_rows in first_run.items():
+        same_rows: dict[Key, Row] = {}
+        for key, row in task_rows.by_key.items():
+            second_row = second_run[task].by_key.get(key)
+            if second_row == row and not _has_other_truth(row, second_row):
+                same_rows[key] = row
+        shared_rows[task] = TaskRows(same_rows)
         print(
-            f"{task:24} {len(all_rows):4} rows, {len(same[task])} the same in a second run",
+            f"{task:24} {len(task_rows.by_key):4} rows, {len(same_rows)} the same in a second run",
             flush=True,
         )
-    return {task: (found, set()) for task, found in same.items()}, int(handle.stats()["requests"])
+    return shared_rows, int(handle.stats()["requests"])
 
 
 def main() -> None:
@@ -376,20 +445,26 @@ def main() -> None:
         "--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again"
     )
     parser.add_argument("--table", type=Path, help="write the tables into this file")
-    given = parser.parse_args()
-    tasks, faults = (
-        SMOKE
-        if given.smoke
-        else (tuple(TASKS), (*fakeserver.TRANSPORT_FAULTS, *fakeserver.ANSWER_FAULTS))
-    )
-    tasks = given.tasks.split(",") if given.tasks else tasks
-    faults = given.faults.split(",") if given.faults else (NONE, *faults, KILL)
-    cells = drill(tasks, faults, given.cells)
-    if given.table:
-        given.table.write_text(page(cells, ITEMS), encoding="utf-8")
-    print("\n" + page(cells, ITEMS))
-    silent = [cell for cell in cells if cell.lost or (cell.changed and cell.fault not in SAID)]
-    if silent or any(cell.again > cell.under_way for cell in cells):
+    arguments = parser.parse_args()
+
+    tasks: Sequence[str] = tuple(TASKS)
+    faults: Sequence[str] = (*fakeserver.TRANSPORT_FAULTS, *fakeserver.ANSWER_FAULTS)
+    if arguments.smoke:
+        tasks, faults = SMOKE
+    if arguments.tasks:
+        tasks = arguments.tasks.split(",")
+    faults = arguments.faults.split(",") if arguments.faults else (NONE, *faults, KILL)
+
+    cells = drill(tasks, faults, arguments.cells)
+    text = page(cells, ITEMS)
+    if arguments.table:
+        arguments.table.write_text(text, encoding="utf-8")
+    print("\n" + text)
+
+    has_lost_rows = any(cell.lost for cell in cells)
+    has_silent_changes = any(cell.changed and cell.fault not in OTHER_WORDS for cell in cells)
+    has_repeated_calls = any(cell.again > cell.under_way for cell in cells)
+    if has_lost_rows or has_silent_changes or has_repeated_calls:
         sys.exit(
             "rows are lost or silently changed, or more calls were asked again than were under way"
         )
@@ -446,46 +521,68 @@ def _sums(cells: Sequence[Cell]) -> dict[str, int]:
     return {name: sum(getattr(cell, name) for cell in cells) for name in NAMES}
 
 
-def line_of(cells: Sequence[Cell], usual: int = 0) -> str:
-    """A cell of the table, as "113/8/0, 1 as truth". `usual`: rows that are unscored without a
-    fault.
+def line_of(cells: Sequence[Cell], usual_unscored: int = 0) -> str:
+    """A cell of the table, as "113/8/0, 1 as truth".
+
+    Args:
+        cells: Cells that are added up.
+        usual_unscored: Rows that are unscored without a fault.
     """
-    of = _sums(cells)
-    rest = [f"{of[name]} {name.replace('_', ' ')}" for name in NAMES[4:] if of[name]]
-    told = ", ".join([f"{of['scored']}/{of['unscored']}/{of['failed']}", *rest])
-    return (
-        f"{told} ({GREEN})" if not rest and not of["failed"] and of["unscored"] <= usual else told
-    )
+    counts = _sums(cells)
+    counts_text = f"{counts['scored']}/{counts['unscored']}/{counts['failed']}"
+    oddities = [f"{counts[name]} {name.replace('_', ' ')}" for name in NAMES[4:] if counts[name]]
+    line = ", ".join([counts_text, *oddities])
+    is_green = not oddities and not counts["failed"] and counts["unscored"] <= usual_unscored
+    return f"{line} ({GREEN})" if is_green else line
 
 
 def page(cells: Sequence[Cell], items: int) -> str:
-    """The part of the page in Markdown: rows by fault, and what was changed by task. `items`: of
-    each run.
+    """The part of the page in Markdown: rows by fault, and what was changed by task.
+
+    Args:
+        cells: All cells.
+        items: Number of items of each run.
     """
-    groups = dict.fromkeys((cell.fault, cell.mode) for cell in cells)
-    of = {group: [cell for cell in cells if (cell.fault, cell.mode) == group] for group in groups}
-    usual = _sums(of.get((NONE, ""), []))["unscored"]
+    cells_by_group: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        cells_by_group.setdefault((cell.fault, cell.mode), []).append(cell)
+    usual_unscored = _sums(cells_by_group.get((NONE, ""), []))["unscored"]
+
     lines = ["|fault|attempts|prompts| |", "|---|---|---|---|"]
-    for fault in [fault for fault in (NONE, *WHY) if any(fault == other for other, _ in groups)]:
-        modes = [
-            of.get((fault, mode), [])
-            for mode in (("",) if (fault, "") in of else ("attempts", "prompts"))
-        ]
-        shown = [line_of(one, usual) if one else "–" for one in modes]
-        why = "" if all(GREEN in one for one in shown) else WHY.get(fault, "")
-        lines.append(f"|{fault}|{'|'.join([*shown, ' '][:2])}|{why or ' '}|")
-    odd = [cell for cell in cells if cell.changed or cell.as_truth]
-    by_task = [f"{c.task} ({c.fault}, {c.mode}): {line_of([c]).partition(', ')[2]}" for c in odd]
-    changed = f"\nRows by task: {'; '.join(by_task)}.\n" if by_task else ""
-    kill = next((cell for cell in cells if cell.fault == KILL), None)
-    again = (
-        "\nAfter a SIGKILL when half of the calls were made, the same run asked "
-        f"{kill.again} calls again; {kill.under_way} had been under way.\n"
-        if kill
-        else ""
-    )
+    faults_with_cells = {fault for fault, _ in cells_by_group}
+    for fault in (NONE, *WHY):
+        if fault not in faults_with_cells:
+            continue
+        modes = ("",) if (fault, "") in cells_by_group else MODES
+        texts: list[str] = []
+        for mode in modes:
+            cells_of_mode = cells_by_group.get((fault, mode))
+            texts.append(line_of(cells_of_mode, usual_unscored) if cells_of_mode else "–")
+        is_green = all(GREEN in text for text in texts)
+        explanation = " " if is_green else WHY.get(fault) or " "
+        columns = [*texts, " "][:2]
+        lines.append(f"|{fault}|{'|'.join(columns)}|{explanation}|")
+
+    kill_text = ""
+    for cell in cells:
+        if cell.fault == KILL:
+            kill_text = (
+                "\nAfter a SIGKILL when half of the calls were made, the same run asked "
+                f"{cell.again} calls again; {cell.under_way} had been under way.\n"
+            )
+            break
+
+    changed_texts: list[str] = []
+    for cell in cells:
+        if cell.changed or cell.as_truth:
+            oddities = line_of([cell]).partition(", ")[2]
+            changed_texts.append(f"{cell.task} ({cell.fault}, {cell.mode}): {oddities}")
+    changed_text = ""
+    if changed_texts:
+        changed_text = f"\nRows by task: {'; '.join(changed_texts)}.\n"
+
     sizes = {"tasks": len({cell.task for cell in cells}), "items": items}
-    return "\n".join([HEAD.format(**sizes), *lines, again, changed, TAIL.format(**sizes)])
+    return "\n".join([HEAD.format(**sizes), *lines, kill_text, changed_text, TAIL.format(**sizes)])
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from scipy import special  # noqa: E402
 
 from selfprobe.studies.check_numbers import BaselineRun, Pair, changes_of  # noqa: E402
 
-SMALLEST = 0.05
-PAIRS = 1000
+SMALLEST_CHANGE = 0.05
+PAIR_COUNT = 1000
 Floats = np.ndarray
 
 
@@ -103,43 +103,62 @@ def drawn(line: Line, rng: np.random.Generator, fall: float) -> list[Pair]:
 
 
 def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
-    of = np.arange(line.items) // line.cluster
-    if line.large:
-        of = np.r_[np.repeat([0, 1], line.large), 2 + of[: line.items - 2 * line.large]]
-    groups = int(of.max()) + 1
-    chance = rng.beta(line.mean * line.spread, (1 - line.mean) * line.spread, (groups, line.keys))[
-        of
-    ]
-    after = _lowered(chance, fall)
+    cluster_of_item = _cluster_of_item(line)
+    cluster_count = int(cluster_of_item.max()) + 1
+    a = line.mean * line.spread
+    b = (1 - line.mean) * line.spread
+    chances = rng.beta(a, b, (cluster_count, line.keys))[cluster_of_item]  # [item, key]
+    hardest_count = round(line.hard_fail * line.items)
+    hardest_items = np.argsort(chances.mean(axis=1))[:hardest_count]
+    is_mode_right = (rng.random((line.items, line.keys)) < line.guess).astype(float)
+
     names = [f"i{number}" for number in range(line.items)]
-    hardest = set(np.argsort(chance.mean(axis=1))[: round(line.hard_fail * line.items)].tolist())
-    guessed = (rng.random((line.items, line.keys)) < line.guess).astype(float)
-    runs = []
-    for number, chances in enumerate((chance, after)):
-        if line.shock:
-            chances = np.clip(chances + line.shock * rng.standard_normal((groups, 1))[of], 0, 1)
-        values = _scores(line, chances, rng)  # [item, key, epoch]
-        lost = rng.random(values.shape) < line.missing
-        if number:
-            lost[sorted(hardest)] = True
-        items = {
-            name: {
-                f"k{k}": [
-                    "refusal" if lost[i, k, e] else float(values[i, k, e])
-                    for e in range(line.epochs)
-                ]
-                for k in range(line.keys)
+    baseline_scores: dict[str, dict[str, float]] = {}
+    if line.guess:
+        for item, name in enumerate(names):
+            baseline_scores[name] = {
+                f"k{key}": float(is_mode_right[item, key]) for key in range(line.keys)
             }
-            for i, name in enumerate(names)
+    clusters: dict[str, str] = {}
+    if line.cluster > 1:
+        clusters = {name: f"c{cluster_of_item[item]}" for item, name in enumerate(names)}
+
+    runs: list[BaselineRun] = []
+    for is_after, run_chances in ((False, chances), (True, _lowered(chances, fall))):
+        if line.shock:
+            shocks = rng.standard_normal((cluster_count, 1))[cluster_of_item]
+            run_chances = np.clip(run_chances + line.shock * shocks, 0, 1)
+        values = _scores(line, run_chances, rng)  # [item, key, epoch]
+        is_unscored = rng.random(values.shape) < line.missing
+        if is_after:
+            is_unscored[hardest_items] = True
+        items = {
+            name: _values_by_key(values[item], is_unscored[item]) for item, name in enumerate(names)
         }
-        blind = {
-            name: {f"k{k}": float(guessed[i, k]) for k in range(line.keys)}
-            for i, name in enumerate(names)
-        }
-        clusters = {name: f"c{of[i]}" for i, name in enumerate(names)} if line.cluster > 1 else {}
-        known = (task, "m", "m", "1", "0", {}, {}, "", "", [], {}, "score", {}, items)
-        runs.append(BaselineRun(*known, blind=blind if line.guess else {}, clusters=clusters))
-    return runs[0], runs[1]
+        description = (task, "m", "m", "1", "0", {}, {}, "", "", [], {}, "score", {}, items)
+        runs.append(BaselineRun(*description, blind=baseline_scores, clusters=clusters))
+    before, after = runs
+    return before, after
+
+
+def _cluster_of_item(line: Line) -> np.ndarray:
+    clusters = np.arange(line.items) // line.cluster
+    if not line.large:
+        return clusters
+    large_clusters = np.repeat([0, 1], line.large)
+    further_clusters = 2 + clusters[: line.items - 2 * line.large]
+    return np.r_[large_clusters, further_clusters]
+
+
+def _values_by_key(values: Floats, is_unscored: np.ndarray) -> dict[str, list[float | str]]:
+    """Each key's value in each epoch, or why it has none; both `[key, epoch]`."""
+    values_by_key: dict[str, list[float | str]] = {}
+    for key in range(len(values)):
+        values_by_key[f"k{key}"] = [
+            "refusal" if unscored else float(value)
+            for value, unscored in zip(values[key], is_unscored[key], strict=True)
+        ]
+    return values_by_key
 
 
 def _lowered(chance: Floats, fall: float) -> Floats:
@@ -147,15 +166,15 @@ def _lowered(chance: Floats, fall: float) -> Floats:
     return chance * max(0.0, 1 - fall / chance.mean())
 
 
-def _scores(line: Line, chance: Floats, rng: np.random.Generator) -> Floats:
-    shape = (*chance.shape, line.epochs)
-    wide = np.repeat(chance[:, :, None], line.epochs, axis=2)
+def _scores(line: Line, chances: Floats, rng: np.random.Generator) -> Floats:
+    shape = (*chances.shape, line.epochs)
+    epoch_chances = np.repeat(chances[:, :, None], line.epochs, axis=2)
     if line.score == "right":
-        return np.asarray(rng.random(shape) < wide, dtype=float)
+        return np.asarray(rng.random(shape) < epoch_chances, dtype=float)
     if line.score == "alike":
-        inside = np.clip(wide, 1e-3, 1 - 1e-3)
-        return rng.beta(8 * inside, 8 * (1 - inside))
-    return wide + 0.3 * rng.standard_t(4, shape)
+        inner_chances = np.clip(epoch_chances, 1e-3, 1 - 1e-3)
+        return rng.beta(8 * inner_chances, 8 * (1 - inner_chances))
+    return epoch_chances + 0.3 * rng.standard_t(4, shape)
 
 
 @dataclass(frozen=True)
@@ -174,20 +193,28 @@ class Rates:
     """Items stated as needed, median."""
 
 
-def rates(line: Line, fall: float, pairs: int) -> Rates:
+def rates(line: Line, fall: float, pair_count: int) -> Rates:
     """What the gate says of so many pairs."""
-    verdicts, any_worse, good, power, needed = Counter[str](), 0, 0, [], []
-    for number in range(pairs):
-        rows = changes_of(
-            drawn(line, np.random.default_rng([number, round(1000 * fall)]), fall),
-            smallest=SMALLEST,
-        )
+    verdicts: Counter[str] = Counter()
+    worse_count = 0
+    good_count = 0
+    powers: list[float] = []
+    needed_items: list[float] = []
+    for seed in range(pair_count):
+        rng = np.random.default_rng([seed, round(1000 * fall)])
+        rows = changes_of(drawn(line, rng, fall), smallest=SMALLEST_CHANGE)
         verdicts[rows[0].verdict] += 1
-        any_worse += any(row.verdict == "worse" for row in rows)
-        good += all(row.verdict in ("better", "unchanged", "no worse") for row in rows)
-        power.append(rows[0].power)
-        needed.append(rows[0].needed or np.nan)
-    return Rates(verdicts, any_worse, good, float(np.nanmean(power)), float(np.nanmedian(needed)))
+        worse_count += any(row.verdict == "worse" for row in rows)
+        good_count += all(row.verdict in ("better", "unchanged", "no worse") for row in rows)
+        powers.append(rows[0].power)
+        needed_items.append(rows[0].needed or np.nan)
+    return Rates(
+        verdicts,
+        worse_count,
+        good_count,
+        power=float(np.nanmean(powers)),
+        needed=float(np.nanmedian(needed_items)),
+    )
 
 
 HEADINGS = (
@@ -195,27 +222,32 @@ HEADINGS = (
 )  # fmt: skip
 
 
-def table(pairs: int, say: Callable[[str], None]) -> list[str]:
+def table(pair_count: int, say: Callable[[str], None]) -> list[str]:
     """A row a line."""
-    found = ["|" + "|".join(HEADINGS) + "|", "|---" * len(HEADINGS) + "|"]
-    for line in found:
-        say(line)
+    rows = ["|" + "|".join(HEADINGS) + "|", "|---" * len(HEADINGS) + "|"]
+    for row in rows:
+        say(row)
     for line in LINES:
-        same, fell = rates(line, 0.0, pairs), rates(line, SMALLEST * (1 - line.guess), pairs)
+        unchanged = rates(line, 0.0, pair_count)
+        fallen = rates(line, SMALLEST_CHANGE * (1 - line.guess), pair_count)
         cells = (
-            line.name, f"{same.any_worse / pairs:.3f}", f"{same.verdicts['better'] / pairs:.3f}",
-            f"{same.good / pairs:.3f}",
-            f"{fell.verdicts['worse'] / pairs:.3f}", f"{fell.power:.2f}", f"{fell.good / pairs:.3f}",
-            f"{fell.needed:,.0f}",
-        )  # fmt: skip
-        found.append("|" + "|".join(cells) + "|")
-        say(found[-1])
-    return found
+            line.name,
+            f"{unchanged.any_worse / pair_count:.3f}",
+            f"{unchanged.verdicts['better'] / pair_count:.3f}",
+            f"{unchanged.good / pair_count:.3f}",
+            f"{fallen.verdicts['worse'] / pair_count:.3f}",
+            f"{fallen.power:.2f}",
+            f"{fallen.good / pair_count:.3f}",
+            f"{fallen.needed:,.0f}",
+        )
+        rows.append("|" + "|".join(cells) + "|")
+        say(rows[-1])
+    return rows
 
 
 NIGHTS = 200
-BASELINES = 1000
-SHORT = 30
+BASELINE_COUNT = 1000
+SHORT_NIGHTS = 30
 """Number of nights of the first columns."""
 NIGHT = Line("a night", 100)
 BASELINE_EPOCHS = (1, 2, 5, 10)
@@ -229,7 +261,7 @@ RULES = (
 
 
 def item_means(chances: Floats, epochs: int, nights: int, rng: np.random.Generator) -> Floats:
-    """Mean score of each item in each night's run, `[night, item]`, for `chances  # [item, key]`."""
+    """Mean score of each item in each night's run, `[night, item]`; `chances` are `[item, key]`."""
     counts = rng.binomial(epochs, np.broadcast_to(chances, (nights, *chances.shape)))
     return np.asarray(counts.mean(axis=2) / epochs)
 
@@ -248,7 +280,7 @@ def is_worse(before: Floats, after: Floats) -> Floats:
     half_widths = (
         -special.stdtrit(count - 1, 0.025) * differences.std(axis=1, ddof=1) / np.sqrt(count)
     )
-    is_within = (means - half_widths > -SMALLEST) & (means + half_widths < SMALLEST)
+    is_within = (means - half_widths > -SMALLEST_CHANGE) & (means + half_widths < SMALLEST_CHANGE)
     return np.asarray((means + half_widths < 0) & ~is_within)
 
 
@@ -280,49 +312,54 @@ NIGHT_HEADINGS = (
 )  # fmt: skip
 
 
-def nights_table(baselines: int) -> list[str]:
+def nights_table(baseline_count: int) -> list[str]:
     """A row for each number of epochs of the baseline and each rule."""
     rows = ["|" + "|".join(NIGHT_HEADINGS) + "|", "|---" * len(NIGHT_HEADINGS) + "|"]
     for epochs in BASELINE_EPOCHS:
-        unchanged = np.array(
-            [alarms(epochs, seed) for seed in range(baselines)]
-        )  # [baseline, rule, night]
-        found = [
-            np.array([alarms(epochs, seed, fall=fall, nights=SHORT) for seed in range(baselines)])
-            for fall in (SMALLEST, 2 * SMALLEST)
-        ]
-        for number, rule in enumerate(RULES):
-            nights = unchanged[:, number]
+        # each [baseline, rule, night]
+        unchanged_alarms = np.array([alarms(epochs, seed) for seed in range(baseline_count)])
+        small_fall_alarms = _alarms_after_fall(epochs, SMALLEST_CHANGE, baseline_count)
+        large_fall_alarms = _alarms_after_fall(epochs, 2 * SMALLEST_CHANGE, baseline_count)
+        for rule_index, rule in enumerate(RULES):
+            rule_alarms = unchanged_alarms[:, rule_index]
             shares = [
-                nights.mean(),
-                nights[:, :SHORT].any(axis=1).mean(),
-                nights.any(axis=1).mean(),
-                np.quantile(nights.mean(axis=1), 0.95),
-                *(fallen[:, number, 1:].mean() for fallen in found),
+                rule_alarms.mean(),
+                rule_alarms[:, :SHORT_NIGHTS].any(axis=1).mean(),
+                rule_alarms.any(axis=1).mean(),
+                np.quantile(rule_alarms.mean(axis=1), 0.95),
+                small_fall_alarms[:, rule_index, 1:].mean(),
+                large_fall_alarms[:, rule_index, 1:].mean(),
             ]
-            cells = [str(epochs), rule, *(f"{100 * share:.1f} %" for share in shares)]
-            rows.append("|" + "|".join(cells) + "|")
+            percentages = [f"{100 * share:.1f} %" for share in shares]
+            rows.append("|" + "|".join([str(epochs), rule, *percentages]) + "|")
     return rows
 
 
-def main(arguments: list[str]) -> None:
+def _alarms_after_fall(epochs: int, fall: float, baseline_count: int) -> Floats:
+    return np.array(
+        [alarms(epochs, seed, fall=fall, nights=SHORT_NIGHTS) for seed in range(baseline_count)]
+    )
+
+
+def main(argument_texts: list[str]) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--pairs", type=int, default=PAIR_COUNT)
     parser.add_argument("--out", type=Path, help="Markdown to write.")
     parser.add_argument("--smoke", action="store_true", help="Four pairs a line.")
     parser.add_argument(
         "--nights", action="store_true", help="Alarms of one baseline over many nights."
     )
-    given = parser.parse_args(arguments)
-    if given.nights:
-        found = nights_table(4 if given.smoke else BASELINES)
-        print("\n".join(found))
+    arguments = parser.parse_args(argument_texts)
+    if arguments.nights:
+        rows = nights_table(4 if arguments.smoke else BASELINE_COUNT)
+        print("\n".join(rows))
     else:
-        found = table(4 if given.smoke else given.pairs, lambda line: print(line, flush=True))
-    if given.out:
-        given.out.write_text("\n".join(found) + "\n", encoding="utf-8")
+        pair_count = 4 if arguments.smoke else arguments.pairs
+        rows = table(pair_count, lambda row: print(row, flush=True))
+    if arguments.out:
+        arguments.out.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,10 @@ from selfprobe.stats.foresight import ordered, solved_alike
 from selfprobe.stats.text_only import log_odds
 from selfprobe.studies.outcome_numbers import BEYOND_ALPHA, StatedChances, all_facts, outcome_claim
 
-MATRICES, SIZE, ITEMS = 60, 8, 200
-"""Number of sets of models that are drawn, of models of a set, and of items of a draw."""
+DRAWN_SETS = 60
+"""Number of sets of models that are drawn."""
+MODELS_PER_SET = 8
+ITEMS_PER_SET = 200
 
 
 def read(folder: Path) -> tuple[pd.DataFrame, pd.Series, list[str]]:
@@ -35,44 +37,47 @@ def read(folder: Path) -> tuple[pd.DataFrame, pd.Series, list[str]]:
         rows = pd.DataFrame(map(json.loads, lines))
     texts = pd.read_json(folder / "instructions.jsonl", lines=True).set_index("item").instruction
     lengths = rows.pivot(index="item", columns="model", values="characters").dropna()
-    return (
-        lengths,
-        rows.drop_duplicates("model").set_index("model").family,
-        list(texts[lengths.index]),
-    )
+    family = rows.drop_duplicates("model").set_index("model").family
+    return lengths, family, list(texts[lengths.index])
 
 
 def predicted(lengths: pd.DataFrame, family: pd.Series, texts: Sequence[str]) -> pd.DataFrame:
     """AUROC [model, predictor] for replies above the model's median, and of those among items as
     long for as many.
     """
-    long = (lengths > lengths.median()).astype(float)
-    items, out = np.arange(len(long)), {}
-    for model in long:
-        y, rest = long[model].to_numpy(), long.drop(columns=model)
-        kin = rest.loc[:, family[rest.columns] == family[model]]
-        score = {
-            "mean of the others": rest.mean(axis=1),
-            "their log length": np.log(lengths[rest.columns] + 1).mean(axis=1),
+    is_long = (lengths > lengths.median()).astype(float)
+    log_lengths = np.log(lengths + 1)
+    items = np.arange(len(is_long))
+    text_lengths = np.array([len(text) for text in texts])
+    strata = solved_alike(is_long.to_numpy().T)
+
+    numbers_by_model: dict[str, dict[str, float]] = {}
+    for model in is_long:
+        truth = is_long[model].to_numpy()
+        other_models = is_long.drop(columns=model)
+        other_log_lengths = log_lengths[other_models.columns].mean(axis=1)
+        relatives = other_models.loc[:, family[other_models.columns] == family[model]]
+
+        scores = {
+            "mean of the others": other_models.mean(axis=1),
+            "their log length": other_log_lengths,
         }
-        score |= {"family": kin.mean(axis=1)} if kin.shape[1] else {}
-        score |= {
-            "text": log_odds(texts, y > 0.5, items),
-            "length of the instruction": np.array([len(t) for t in texts]),
+        if relatives.shape[1]:
+            scores["family"] = relatives.mean(axis=1)
+        scores["text"] = log_odds(texts, truth > 0.5, items)
+        scores["length of the instruction"] = text_lengths
+
+        numbers = {
+            name: ordered(np.asarray(values, dtype=float), truth).auroc
+            for name, values in scores.items()
         }
-        strata = solved_alike(long.to_numpy().T)
-        out[model] = {
-            name: ordered(np.asarray(of, dtype=float), y).auroc for name, of in score.items()
-        }
-        if kin.shape[1]:
-            out[model]["family, beyond the items"] = ordered(
-                kin.mean(axis=1).to_numpy(), y, strata
-            ).auroc
-        log = np.log(lengths + 1)
-        out[model]["r of log length with the others' mean"] = float(
-            np.corrcoef(log[model], log.drop(columns=model).mean(axis=1))[0, 1]
-        )
-    return pd.DataFrame(out).T
+        if relatives.shape[1]:
+            family_scores = relatives.mean(axis=1).to_numpy()
+            numbers["family, beyond the items"] = ordered(family_scores, truth, strata).auroc
+        correlations = np.corrcoef(log_lengths[model], other_log_lengths)
+        numbers["r of log length with the others' mean"] = float(correlations[0, 1])
+        numbers_by_model[model] = numbers
+    return pd.DataFrame(numbers_by_model).T
 
 
 def called_self_knowledge(
@@ -88,47 +93,55 @@ def called_self_knowledge(
             of another one.
         rng: Generator of the draws.
     """
-    long = (lengths > lengths.median()).astype(float)
-    names = np.array(lengths.columns)
-    families = family[names].to_numpy()
-    judged = called = beyond = 0
-    for _ in range(MATRICES):
-        models = rng.choice(names, SIZE, replace=False)
-        places = rng.choice(len(long), ITEMS, replace=False)
+    is_long = (lengths > lengths.median()).astype(float)
+    model_names = np.array(lengths.columns)
+    families = family[model_names].to_numpy()
+    claim_count = 0
+    yes_count = 0
+    beyond_count = 0
+    for _ in range(DRAWN_SETS):
+        models = rng.choice(model_names, MODELS_PER_SET, replace=False)
+        items = rng.choice(len(is_long), ITEMS_PER_SET, replace=False)
         chances = {}
         for model in models:
-            is_kin = families == family[model]
-            candidates = names[(is_kin if of_family else ~is_kin) & ~np.isin(names, models)]
+            is_candidate = (families == family[model]) == of_family
+            candidates = model_names[is_candidate & ~np.isin(model_names, models)]
             if len(candidates):
-                stand_in = lengths[rng.choice(candidates)].to_numpy(dtype=float)[places]
-                chances[model, "self", "", "length"] = stand_in.argsort().argsort() / ITEMS
+                stand_in_lengths = lengths[rng.choice(candidates)].to_numpy(dtype=float)[items]
+                ranks = stand_in_lengths.argsort().argsort()
+                chances[model, "self", "", "length"] = ranks / ITEMS_PER_SET
+
+        item_names = tuple(map(str, items))
         stated = StatedChances(
-            items=tuple(map(str, places)),
-            texts=dict.fromkeys(models, tuple(map(str, places))),
-            clusters=np.arange(ITEMS),
+            items=item_names,
+            texts=dict.fromkeys(models, item_names),
+            clusters=np.arange(ITEMS_PER_SET),
             questions=("length",),
             observers={key[0]: key[0] for key in chances},
-            outcomes={(model, "length"): long[model].to_numpy()[places] for model in models},
+            outcomes={(model, "length"): is_long[model].to_numpy()[items] for model in models},
             chances=chances,
         )
         for facts in all_facts(stated):
-            judged += 1
-            called += outcome_claim(facts, facts.run).verdict is Verdict.YES
-            beyond += facts.p_value < BEYOND_ALPHA
-    return called / judged, beyond / judged
+            claim_count += 1
+            yes_count += outcome_claim(facts, facts.run).verdict is Verdict.YES
+            beyond_count += facts.p_value < BEYOND_ALPHA
+    return yes_count / claim_count, beyond_count / claim_count
 
 
 def main(folder: str) -> None:
     """Print the tables."""
     lengths, family, texts = read(Path(folder))
     print(f"{lengths.shape[1]} models, {len(lengths)} instructions")
-    found = predicted(lengths, family, texts)
-    print(found.describe().loc[["count", "mean", "min", "max"]].round(2).T.to_string())
+    summary = predicted(lengths, family, texts).describe()
+    print(summary.loc[["count", "mean", "min", "max"]].round(2).T.to_string())
     rng = np.random.default_rng(0)
     for of_family, name in ((False, "of another family"), (True, "of its family")):
-        called, beyond = called_self_knowledge(lengths, family, of_family=of_family, rng=rng)
+        yes_share, beyond_share = called_self_knowledge(
+            lengths, family, of_family=of_family, rng=rng
+        )
         print(
-            f"statements that are lengths of a model {name}: Yes {called:.1%}, shown beyond observers {beyond:.1%}"
+            f"statements that are lengths of a model {name}: Yes {yes_share:.1%}, "
+            f"shown beyond observers {beyond_share:.1%}"
         )
 
 

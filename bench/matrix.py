@@ -30,7 +30,8 @@ from pathlib import Path
 
 SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
 SERVER = Path(__file__).parent.parent / "tests" / "fakeserver.py"
-CONNECTIONS, KS = 32, 3
+CONNECTIONS = 32
+PREDICTED_WORDS = 3
 
 BARE = """
 import sys
@@ -65,26 +66,18 @@ assert all(log.status == "success" for log in logs)
 def server(*, latency: int = 0) -> Iterator[str]:
     """The server's address; `latency` in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "port"
-        command = [
-            sys.executable,
-            str(SERVER),
-            "--port",
-            "0",
-            "--port-file",
-            str(told),
-            "--latency",
-            str(latency),
-        ]
+        port_file = Path(folder) / "port"
+        command = [sys.executable, str(SERVER), "--port", "0", "--port-file", str(port_file)]
+        command += ["--latency", str(latency)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            while not told.exists():
+            while not port_file.exists():
                 if process.poll() is not None:
                     raise RuntimeError(
                         f"{SERVER.name} ended with code {process.returncode} before it listened"
                     )
                 time.sleep(0.02)
-            yield f"http://127.0.0.1:{told.read_text()}"
+            yield f"http://127.0.0.1:{port_file.read_text()}"
         finally:
             process.terminate()
             process.wait()
@@ -104,71 +97,82 @@ def timed(command: list[str], address: str = "") -> tuple[float, float]:
     """Wall and CPU seconds of a command (its children's included), to which openai-api/fake/NAME is
     the server.
     """
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    surroundings = os.environ | {"FAKE_API_KEY": "none", "FAKE_BASE_URL": f"{address}/v1"}
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
+    environment = os.environ | {"FAKE_API_KEY": "none", "FAKE_BASE_URL": f"{address}/v1"}
+    start_cpu_seconds = children_cpu_seconds()
+    start_seconds = time.perf_counter()
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if process.returncode:
         raise RuntimeError(
-            f"{' '.join(command[:4])} … ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            f"{' '.join(command[:4])} … ended with {process.returncode}:\n"
+            f"{process.stdout[-2000:]}{process.stderr[-2000:]}"
         )
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - start, cpu
+    wall_seconds = time.perf_counter() - start_seconds
+    return wall_seconds, children_cpu_seconds() - start_cpu_seconds
+
+
+def children_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     """One size and latency: the matrix and the bare task in turn, each also with one item; the best
     of some rounds.
     """
-    size = len(models)
-    minimum, ceiling = size * items * (1 + KS), size * items
-    critical = math.ceil(items * (2 + KS) / CONNECTIONS) * latency / 1000
-    fakes = ",".join(f"openai-api/fake/{m}" for m in models)
-    matrix = [
-        SELFPROBE,
-        "matrix",
-        "--models",
-        fakes,
-        "--tasks",
-        "kth_word",
-        "--yes",
-        "--display",
-        "none",
-    ]
-    matrix += ["--max-connections", str(CONNECTIONS)]
-    wall, cpu = {}, {}
+    model_count = len(models)
+    minimum_calls = model_count * items * (1 + PREDICTED_WORDS)
+    ceiling_calls = model_count * items
+    call_rounds = math.ceil(items * (2 + PREDICTED_WORDS) / CONNECTIONS)
+    critical_seconds = call_rounds * latency / 1000
+
+    model_names = ",".join(f"openai-api/fake/{model}" for model in models)
+    matrix_command = [SELFPROBE, "matrix", "--models", model_names, "--tasks", "kth_word"]
+    matrix_command += ["--yes", "--display", "none", "--max-connections", str(CONNECTIONS)]
+    wall: dict[tuple[str, int], float] = {}
+    cpu: dict[tuple[str, int], float] = {}
+    server_counts: dict[str, float] = {}
     with server(latency=latency) as address:
-        for _, n, name in product(range(rounds), (1, items), ("matrix", "bare")):
+        for _, item_count, name in product(range(rounds), (1, items), ("matrix", "bare")):
             with tempfile.TemporaryDirectory() as folder:
-                command = [*matrix, "--limit", str(n), "--log-dir", folder]
+                command = [*matrix_command, "--limit", str(item_count), "--log-dir", folder]
                 if name == "bare":
-                    command = [sys.executable, "-c", BARE, str(n), folder, *models]
+                    command = [sys.executable, "-c", BARE, str(item_count), folder, *models]
                 stats(address, "reset")
-                took = timed(command, address)
-            wall[name, n] = min(took[0], wall.get((name, n), math.inf))
-            cpu[name, n] = min(took[1], cpu.get((name, n), math.inf))
-            if (name, n) == ("matrix", items):
-                seen = stats(address)
-    calls = minimum + ceiling
-    ours, bare = (cpu[name, items] - cpu[name, 1] for name in ("matrix", "bare"))
-    print(f"\n{size} models × {items} items, latency {latency} ms, best of {rounds}")
+                wall_seconds, cpu_seconds = timed(command, address)
+            size = (name, item_count)
+            wall[size] = min(wall_seconds, wall.get(size, math.inf))
+            cpu[size] = min(cpu_seconds, cpu.get(size, math.inf))
+            if size == ("matrix", items):
+                server_counts = stats(address)
+
+    expected_calls = minimum_calls + ceiling_calls
+    matrix_call_ms = 1000 * (cpu["matrix", items] - cpu["matrix", 1]) / expected_calls
+    bare_call_ms = 1000 * (cpu["bare", items] - cpu["bare", 1]) / expected_calls
+    matrix_wall = wall["matrix", items]
+    bare_wall = wall["bare", items]
+    print(f"\n{model_count} models × {items} items, latency {latency} ms, best of {rounds}")
     print(
-        f"  requests {seen['requests']:.0f} (minimum {minimum} + {ceiling} for the ceiling), "
-        f"repeated {seen['duplicates']:.0f}"
+        f"  requests {server_counts['requests']:.0f} (minimum {minimum_calls} + {ceiling_calls} "
+        f"for the ceiling), repeated {server_counts['duplicates']:.0f}"
     )
-    print(f"  critical path {critical:.1f} s, wall {wall['matrix', items]:.1f} s", end=" ")
-    print(f"(× {wall['matrix', items] / critical:.2f}), bare {wall['bare', items]:.1f} s", end=" ")
-    print(f"(× {wall['bare', items] / critical:.2f})")
     print(
-        f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; taken off below"
+        f"  critical path {critical_seconds:.1f} s, "
+        f"wall {matrix_wall:.1f} s (× {matrix_wall / critical_seconds:.2f}), "
+        f"bare {bare_wall:.1f} s (× {bare_wall / critical_seconds:.2f})"
     )
-    ratio = f"ratio {ours / bare:.2f}"
     print(
-        f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, {ratio}",
+        f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; "
+        "taken off below"
+    )
+    print(
+        f"  CPU a call {matrix_call_ms:.1f} ms, bare {bare_call_ms:.1f} ms, "
+        f"ratio {matrix_call_ms / bare_call_ms:.2f}",
         flush=True,
     )
-    if seen["requests"] != calls:
-        raise SystemExit(f"expected {calls} requests, the server saw {seen['requests']}")
+    if server_counts["requests"] != expected_calls:
+        raise SystemExit(
+            f"expected {expected_calls} requests, the server saw {server_counts['requests']}"
+        )
 
 
 def main() -> None:
@@ -182,33 +186,31 @@ def main() -> None:
     parser.add_argument(
         "--report", type=int, metavar="MODELS", help="also report planted logs of this many models"
     )
-    given = parser.parse_args()
-    if given.smoke:
+    arguments = parser.parse_args()
+    if arguments.smoke:
         compare(["alpha", "beta"], 3, 20, rounds=1)
         return
     names = ["alpha", "beta", "gamma", "delta", "epsilon"]
     for size in (3, 5):
         for latency in (2000, 200):
-            compare(names[:size], 50, latency, given.rounds)
-    if given.report:
-        report(given.report)
+            compare(names[:size], 50, latency, arguments.rounds)
+    if arguments.report:
+        report(arguments.report)
 
 
 def report(size: int) -> None:
     """Memory and time of a planted matrix of this many models over all tasks, and of its report."""
     with tempfile.TemporaryDirectory() as folder:
         models = ",".join(f"planted/m{i}?access={0.3 + 0.05 * i:.2f}" for i in range(size))
-        size_of = ["--models", models, "--limit", "200", "--log-dir", folder]
-        wall, _ = timed([SELFPROBE, "matrix", *size_of, "--yes", "--display", "none"])
+        options = ["--models", models, "--limit", "200", "--log-dir", folder]
+        matrix_seconds, _ = timed([SELFPROBE, "matrix", *options, "--yes", "--display", "none"])
+        peak_megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         print(
-            f"\nmatrix of {size} models × 200 items × 5 tasks: {wall:.0f} s, peak of any process {peak():.0f} MB"
+            f"\nmatrix of {size} models × 200 items × 5 tasks: {matrix_seconds:.0f} s, "
+            f"peak of any process {peak_megabytes:.0f} MB"
         )
-        wall, _ = timed([SELFPROBE, "report", folder, "--out", f"{folder}/report"])
-        print(f"its report: {wall:.1f} s")
-
-
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        report_seconds, _ = timed([SELFPROBE, "report", folder, "--out", f"{folder}/report"])
+        print(f"its report: {report_seconds:.1f} s")
 
 
 if __name__ == "__main__":

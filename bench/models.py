@@ -14,97 +14,107 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+from inspect_ai.log import EvalLog, EvalSample, EvalSpec, read_eval_log, write_eval_log
 from shortuuid import uuid
 
+from selfprobe.introspect_tasks.outcome import OUTCOMES_OF
+
 SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
-CPU_SECONDS, MEGABYTES = 30, 1000
-"""What a report of 110 models may take."""
-ASKED = ("access=.9", "access=.7", "access=.5", "access=.3", "access=.1")
+MAX_CPU_SECONDS = 30
+"""CPU seconds that a report of 110 models may take."""
+MAX_MEGABYTES = 1000
+"""Memory that it may take."""
+PLANTED_SETTINGS = ("access=.9", "access=.7", "access=.5", "access=.3", "access=.1")
 """The models that are asked: settings of planted ones."""
 
 
 def asked_logs(study: str, items: int, folder: Path) -> list[EvalLog]:
     """The logs of the models that are asked."""
-    names = ",".join(f"planted/asked{place}?{settings}" for place, settings in enumerate(ASKED))
-    words = (
-        ["matrix", "--tasks", "kth_word"]
-        if study != "awareness"
-        else ["awareness", "run", "--methods", "binary"]
+    models = ",".join(
+        f"planted/asked{number}?{settings}" for number, settings in enumerate(PLANTED_SETTINGS)
     )
-    run(
-        [
-            *words,
-            "--models",
-            names,
-            "--limit",
-            str(items),
-            "--log-dir",
-            f"{folder}/asked",
-            "--out",
-            f"{folder}/page",
-        ]
-    )
+    command = ["matrix", "--tasks", "kth_word"]
+    if study == "awareness":
+        command = ["awareness", "run", "--methods", "binary"]
+    log_dir = folder / "asked"
+    command += ["--models", models, "--limit", str(items)]
+    run([*command, "--log-dir", str(log_dir), "--out", f"{folder}/page"])
+
     if study == "outcome":
-        about = [
-            f"{folder}/asked",
-            "--score",
-            "kth_word_match.k1",
-            "--log-dir",
-            f"{folder}/outcome",
-        ]
-        run(["outcome", *about, "--models", names, "--out", f"{folder}/page"])
-    made = folder / ("outcome" if study == "outcome" else "asked")
-    return [read_eval_log(str(path)) for path in sorted(made.rglob("*.eval"))]
+        command = ["outcome", str(log_dir), "--score", "kth_word_match.k1", "--models", models]
+        log_dir = folder / "outcome"
+        run([*command, "--log-dir", str(log_dir), "--out", f"{folder}/page"])
+    return [read_eval_log(str(path)) for path in sorted(log_dir.rglob("*.eval"))]
 
 
-def run(words: Sequence[str]) -> None:
+def run(arguments: Sequence[str]) -> None:
     """Call selfprobe."""
-    done = subprocess.run([SELFPROBE, *words, "--yes"], capture_output=True, text=True, check=False)
-    if done.returncode:
+    process = subprocess.run(
+        [SELFPROBE, *arguments, "--yes"], capture_output=True, text=True, check=False
+    )
+    if process.returncode:
         raise RuntimeError(
-            f"selfprobe {' '.join(words[:3])} ended with {done.returncode}: {done.stderr[-2000:]}"
+            f"selfprobe {' '.join(arguments[:3])} ended with {process.returncode}: "
+            f"{process.stderr[-2000:]}"
         )
 
 
-def write_drawn(logs: Sequence[EvalLog], models: int, folder: Path) -> None:
+def write_drawn(logs: Sequence[EvalLog], model_count: int, folder: Path) -> None:
     """Write logs of many models, each sample from the log of a model that was asked."""
-    draw = random.Random(0)
+    rng = random.Random(0)
     for task in sorted({log.eval.task for log in logs}):
-        of_task = [log for log in logs if log.eval.task == task]
-        for place in range(models):
-            name, template = f"planted/m{place}", of_task[place % len(of_task)]
-            samples = []
-            for at in range(len(template.samples or [])):
-                source = draw.choice([log.samples[at] for log in of_task if log.samples])
-                metadata = dict(source.metadata)
-                if known := [name for name in metadata if name.startswith("of ")]:
-                    results = [metadata.pop(name) for name in known]
-                    one_for_all = random.Random(at)  # each log holds the results of all models
-                    metadata |= {
-                        f"of planted/m{model}": one_for_all.choice(results)
-                        for model in range(models)
-                    }
-                samples.append(source.model_copy(update={"uuid": uuid(), "metadata": metadata}))
-            names = {"model": name} | {kind: uuid() for kind in ("eval_id", "run_id", "task_id")}
-            about = {
-                "task_args": template.eval.task_args,
-                "metadata": dict(template.eval.metadata or {}),
-            }
-            if "outcome_of" in about["metadata"]:
-                about["task_args"] = about["task_args"] | {"target": name}
-                about["metadata"]["outcome_of"] = name
-            spec = template.eval.model_copy(update=names | about)
+        task_logs = [log for log in logs if log.eval.task == task]
+        for model_number in range(model_count):
+            template = task_logs[model_number % len(task_logs)]
+            samples: list[EvalSample] = []
+            for sample_index in range(len(template.samples or [])):
+                candidates = [log.samples[sample_index] for log in task_logs if log.samples]
+                sample = rng.choice(candidates)
+                metadata = with_outcomes_of_all(sample.metadata, model_count, seed=sample_index)
+                samples.append(sample.model_copy(update={"uuid": uuid(), "metadata": metadata}))
+
             file = folder / f"2026-01-01T00-00-00_{task.rpartition('/')[2]}_{uuid()}.eval"
-            write_eval_log(
-                template.model_copy(
-                    update={"eval": spec, "samples": samples, "location": str(file)}
-                ),
-                file,
+            log = template.model_copy(
+                update={
+                    "eval": renamed_spec(template.eval, f"planted/m{model_number}"),
+                    "samples": samples,
+                    "location": str(file),
+                }
             )
+            write_eval_log(log, file)
+
+
+def with_outcomes_of_all(
+    metadata: Mapping[str, Any], model_count: int, *, seed: int
+) -> dict[str, Any]:
+    """A sample's metadata, in which the outcomes of the models that were asked stand for all."""
+    outcomes = [value for name, value in metadata.items() if name.startswith(OUTCOMES_OF)]
+    new_metadata = {
+        name: value for name, value in metadata.items() if not name.startswith(OUTCOMES_OF)
+    }
+    if outcomes:
+        rng = random.Random(seed)  # each log holds the outcomes of all models
+        for model_number in range(model_count):
+            new_metadata[f"{OUTCOMES_OF}planted/m{model_number}"] = rng.choice(outcomes)
+    return new_metadata
+
+
+def renamed_spec(spec: EvalSpec, model: str) -> EvalSpec:
+    """The same run of another model."""
+    update: dict[str, Any] = {
+        "model": model,
+        "eval_id": uuid(),
+        "run_id": uuid(),
+        "task_id": uuid(),
+    }
+    if "outcome_of" in (spec.metadata or {}):
+        update["task_args"] = spec.task_args | {"target": model}
+        update["metadata"] = (spec.metadata or {}) | {"outcome_of": model}
+    return spec.model_copy(update=update)
 
 
 def measured(command: Sequence[str]) -> tuple[float, float]:
@@ -112,10 +122,10 @@ def measured(command: Sequence[str]) -> tuple[float, float]:
     process = subprocess.Popen(
         command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL
     )
-    _, status, used = os.wait4(process.pid, 0)
+    _, status, resources = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command[:2])} ended with {os.waitstatus_to_exitcode(status)}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1000
+    return resources.ru_utime + resources.ru_stime, resources.ru_maxrss / 1000
 
 
 def main() -> None:
@@ -128,20 +138,23 @@ def main() -> None:
     parser.add_argument(
         "--hold",
         action="store_true",
-        help=f"fail beyond {CPU_SECONDS} CPU seconds or {MEGABYTES} MB",
+        help=f"fail beyond {MAX_CPU_SECONDS} CPU seconds or {MAX_MEGABYTES} MB",
     )
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        logs = asked_logs(given.study, given.items, folder)
-        (drawn := folder / "drawn").mkdir()
-        write_drawn(logs, given.models, drawn)
-        report = [SELFPROBE, "report", str(drawn), "--out", str(folder / "report")]
-        seconds, megabytes = measured(report)
-    size = f"{given.models} models × {given.items} items, {given.study}"
-    print(f"report of {size}: {seconds:.0f} CPU s, {megabytes:.0f} MB")
-    if given.hold and (seconds > CPU_SECONDS or megabytes > MEGABYTES):
-        raise SystemExit(f"expected at most {CPU_SECONDS} CPU s and {MEGABYTES} MB")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
+        logs = asked_logs(arguments.study, arguments.items, folder)
+        drawn_folder = folder / "drawn"
+        drawn_folder.mkdir()
+        write_drawn(logs, arguments.models, drawn_folder)
+        command = [SELFPROBE, "report", str(drawn_folder), "--out", str(folder / "report")]
+        cpu_seconds, megabytes = measured(command)
+
+    size = f"{arguments.models} models × {arguments.items} items, {arguments.study}"
+    print(f"report of {size}: {cpu_seconds:.0f} CPU s, {megabytes:.0f} MB")
+    is_too_much = cpu_seconds > MAX_CPU_SECONDS or megabytes > MAX_MEGABYTES
+    if arguments.hold and is_too_much:
+        raise SystemExit(f"expected at most {MAX_CPU_SECONDS} CPU s and {MAX_MEGABYTES} MB")
 
 
 if __name__ == "__main__":

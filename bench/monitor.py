@@ -36,16 +36,20 @@ def clock(device: str) -> float:
 
 def texts_of(judge: LocalModel, tokens: int) -> tuple[tuple[int, ...], list[Text]]:
     """A prompt of about so many tokens, and the 40 continuations of the evaluation after it."""
-    words = "Please look through the list of deliveries and tell me which of them came late. "
-    asked = words * (tokens // 16)
+    sentence = "Please look through the list of deliveries and tell me which of them came late. "
+    user_message = sentence * (tokens // 16)
 
     def encoded(text: str) -> tuple[int, ...]:
         return tuple(judge.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    prompt = opened(judge.tokenizer, asked, judge.chat)
-    head = encoded(prompt)
-    ends = [encoded(prompt + one.text) for one in continuations() if one.topic == "evaluation"]
-    return head, [Text(each, spoken=len(each) - len(head)) for each in ends]
+    prompt = opened(judge.tokenizer, user_message, judge.chat)
+    prompt_tokens = encoded(prompt)
+    texts: list[Text] = []
+    for continuation in continuations():
+        if continuation.topic == "evaluation":
+            text_tokens = encoded(prompt + continuation.text)
+            texts.append(Text(text_tokens, spoken=len(text_tokens) - len(prompt_tokens)))
+    return prompt_tokens, texts
 
 
 def main() -> None:
@@ -68,19 +72,20 @@ def main() -> None:
         with torch.inference_mode():
             float(model_output(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
 
-    alone = range(0, len(texts), max(len(texts) // options.alone, 1))
+    plain_indices = range(0, len(texts), max(len(texts) // options.alone, 1))
+    plain_texts = [texts[index] for index in plain_indices]
 
     def monitor() -> np.ndarray:
         return branched(judge, texts).totals
 
     def plainly() -> np.ndarray:
-        return branched(judge, [texts[at] for at in alone], sharing=False).totals
+        return branched(judge, plain_texts, sharing=False).totals
 
     ways: dict[str, Callable[[], object]] = {
         "plain forward of the prompt": forward,
         "monitor, prompt shared": monitor,
     }
-    spent: dict[str, list[float]] = {name: [] for name in ways}
+    seconds_by_way: dict[str, list[float]] = {name: [] for name in ways}
 
     def timed(way: Callable[[], Result]) -> tuple[float, Result]:
         start = clock(judge.device.type)
@@ -90,18 +95,23 @@ def main() -> None:
     forward()
     for _ in range(options.rounds):
         for name, way in ways.items():
-            spent[name].append(timed(way)[0])
-    together, (seconds, apart) = monitor(), timed(plainly)
-    spent[f"{len(alone)} plain passes, each"] = [seconds / len(alone)]
-    base = float(np.median(spent["plain forward of the prompt"]))
+            way_seconds, _ = timed(way)
+            seconds_by_way[name].append(way_seconds)
+    shared_totals = monitor()
+    plain_seconds, plain_totals = timed(plainly)
+    pass_count = len(plain_texts)
+    seconds_by_way[f"{pass_count} plain passes, each"] = [plain_seconds / pass_count]
+
+    forward_seconds = float(np.median(seconds_by_way["plain forward of the prompt"]))
     print(
         f"{judge.name}, prompt of {len(prompt)} tokens, {len(texts)} continuations, {options.dtype}"
     )
-    for name, each in spent.items():
-        print(f"{name:30s} {np.median(each):8.3f} s  {np.median(each) / base:6.2f} forwards")
-    print(
-        f"largest difference of a continuation's log-probability: {np.max(np.abs(together[alone] - apart)):.1e}"
-    )
+    for name, all_seconds in seconds_by_way.items():
+        median_seconds = np.median(all_seconds)
+        ratio = median_seconds / forward_seconds
+        print(f"{name:30s} {median_seconds:8.3f} s  {ratio:6.2f} forwards")
+    differences = np.abs(shared_totals[plain_indices] - plain_totals)
+    print(f"largest difference of a continuation's log-probability: {np.max(differences):.1e}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ KINDS_AT = ((5, 100),)
 """Sizes of which every verdict is shown."""
 PARTS = ("null", "real", "sibling", "access", "open", "learner", "detects", "interval")
 """The tables, in the order in which they are drawn."""
-COLOURS, MARKERS = (MUTED, OTHERS, SELF, INK), "osD^v"
+COLOURS = (MUTED, OTHERS, SELF, INK)
+MARKERS = "osD^v"
 INTRO = """## How often the verdict is right
 
 Matrices were drawn of which it is known who has access to itself; no model ran. `truths.py` in `tests/matrix` holds the
@@ -107,20 +108,16 @@ class Share:
     @property
     def low(self) -> float:
         """Lower end of Clopper and Pearson's 95 % interval."""
-        return (
-            float(special.betaincinv(self.hits, self.n - self.hits + 1, 0.025))
-            if self.hits
-            else 0.0
-        )
+        if not self.hits:
+            return 0.0
+        return float(special.betaincinv(self.hits, self.n - self.hits + 1, 0.025))
 
     @property
     def high(self) -> float:
         """Upper end."""
-        return (
-            float(special.betaincinv(self.hits + 1, self.n - self.hits, 0.975))
-            if self.hits < self.n
-            else 1.0
-        )
+        if self.hits >= self.n:
+            return 1.0
+        return float(special.betaincinv(self.hits + 1, self.n - self.hits, 0.975))
 
     @property
     def plain(self) -> str:
@@ -133,9 +130,10 @@ class Share:
         >>> Share(20, 100).shown()
         '20 [13–29.2]/100'
         """
-        if not self.hits:
-            return f"**{self.plain}**" if bold else self.plain
-        text = f"{100 * self.value:.3g} [{100 * self.low:.2g}–{100 * self.high:.3g}]/{self.n:,}"
+        text = self.plain
+        if self.hits:
+            interval = f"[{100 * self.low:.2g}–{100 * self.high:.3g}]"
+            text = f"{100 * self.value:.3g} {interval}/{self.n:,}"
         return f"**{text}**" if bold else text
 
 
@@ -154,17 +152,45 @@ class Cell:
         """Of intervals those that hold the truth, of matrices those that are supported or name the
         model.
         """
-        total = (
-            self.counts.get("intervals", 0)
-            if self.part == "interval"
-            else self.counts.get("matrices", 0)
-        )
-        return Share(self.counts.get("named", 0), total)
+        counted = "intervals" if self.part == "interval" else "matrices"
+        return Share(self.counts.get("named", 0), self.counts.get(counted, 0))
+
+    @property
+    def short_name(self) -> str:
+        """Name without its part."""
+        return self.name.removeprefix("null, ").removeprefix("open, ")
+
+    @property
+    def size(self) -> str:
+        """Models × items."""
+        return f"{self.models} × {self.items}"
 
     @property
     def before(self) -> Sequence[int]:
         """Supported matrices and all under the rule before; empty where it was not tried."""
         return BEFORE.get(f"{self.part} | {self.name} | {self.models} | {self.items}", ())
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """One table of the page with its picture."""
+
+    part: str
+    head: str
+    label: str
+    """What a share of matrices is."""
+    limit: float | None
+    """Largest share that the verdict promises; None where there is none."""
+
+
+SECTIONS = (
+    PageSection("null", NULLS, "supported without access", LIMIT),
+    PageSection("real", REALS, "supported without access, real words", LIMIT),
+    PageSection("sibling", SIBLINGS, "supported, a sibling's words", None),
+    PageSection("access", ACCESS, "supported with access", None),
+    PageSection("learner", LEARNERS, "supported without access, beside a learner", LIMIT),
+    PageSection("open", OPEN, "supported without access", LIMIT),
+)
 
 
 def write(counts: Counts, folder: Path) -> str:
@@ -174,173 +200,194 @@ def write(counts: Counts, folder: Path) -> str:
         counts: "part | name | models | items" → what was counted.
         folder: Made if it is not there.
     """
-    found = []
-    for key, value in counts.items():
+    cells: list[Cell] = []
+    for key, counts_of_cell in counts.items():
         part, name, models, items = key.split(" | ")
-        found.append(Cell(part, name, int(models), int(items), value))
+        cells.append(Cell(part, name, int(models), int(items), counts_of_cell))
     folder.mkdir(parents=True, exist_ok=True)
-    text = [INTRO]
-    sections: tuple[tuple[str, str, str, float | None], ...] = (
-        ("null", NULLS, "supported without access", LIMIT),
-        ("real", REALS, "supported without access, real words", LIMIT),
-        ("sibling", SIBLINGS, "supported, a sibling's words", None),
-        ("access", ACCESS, "supported with access", None),
-        ("learner", LEARNERS, "supported without access, beside a learner", LIMIT),
-        ("open", OPEN, "supported without access", LIMIT),
-    )
-    for part, head, label, limit in sections:
-        cells = [cell for cell in found if cell.part == part]
-        if cells:
-            _picture(
-                cells,
-                folder / f"verdict_{part}.png",
-                f"share of matrices {label}",
-                _size,
-                lines=[limit or 0.8],
-            )
-            text += [
-                head,
-                _told(cells, limit) if part in ("null", "real") else "",
-                _by_size(cells, _size, _bad(limit)),
-            ]
-            text += [f"![{label}, by line and size](verdict_{part}.png)\n"]
-        if part == "access":
-            text += _kinds([cell for cell in found if cell.part in ("null", "access")])
-    if cells := [cell for cell in found if cell.part == "detects"]:
+
+    texts = [INTRO]
+    for section in SECTIONS:
+        section_cells = [cell for cell in cells if cell.part == section.part]
+        if section_cells:
+            texts += _section_texts(section, section_cells, folder)
+        if section.part == "access":
+            texts += _verdict_tables([cell for cell in cells if cell.part in ("null", "access")])
+
+    detects_cells = [cell for cell in cells if cell.part == "detects"]
+    if detects_cells:
         _picture(
-            cells,
+            detects_cells,
             folder / "verdict_detects.png",
             "share of matrices that name the model",
             _size,
             lines=[0.8],
         )
-        text += [
+        texts += [
             DETECTS,
-            _detects(cells),
+            _detects_table(detects_cells),
             "![named at the stated advantage, and beside it](verdict_detects.png)\n",
         ]
-    if cells := [cell for cell in found if cell.part == "interval"]:
+
+    interval_cells = [cell for cell in cells if cell.part == "interval"]
+    if interval_cells:
         label = "share of 95 % intervals that hold the truth"
-        _picture(cells, folder / "verdict_interval.png", label, _items, lines=COVER)
-        text += [
+        _picture(interval_cells, folder / "verdict_interval.png", label, _items, lines=COVER)
+        texts += [
             INTERVALS,
-            _by_size(cells, _items, lambda share: share.high < COVER[0] or share.low > COVER[1]),
+            _table_by_size(interval_cells, _items, _misses_coverage),
+            f"![{label}, by quantity and items](verdict_interval.png)\n",
         ]
-        text += [f"![{label}, by quantity and items](verdict_interval.png)\n"]
-    page = "\n".join(part for part in text if part).rstrip() + "\n"
+
+    page = "\n".join(text for text in texts if text).rstrip() + "\n"
     (folder / "verdict_rates.md").write_text(page)
     return page
 
 
+def _section_texts(section: PageSection, cells: Sequence[Cell], folder: Path) -> list[str]:
+    """Heading, summary, table and link of one section, whose picture is drawn."""
+    picture_name = f"verdict_{section.part}.png"
+    _picture(
+        cells,
+        folder / picture_name,
+        f"share of matrices {section.label}",
+        _size,
+        lines=[section.limit or 0.8],
+    )
+    is_above_limit = _above(section.limit)
+    summary = ""
+    if section.part in ("null", "real"):
+        summary = _summary(cells, is_above_limit)
+    return [
+        section.head,
+        summary,
+        _table_by_size(cells, _size, is_above_limit),
+        f"![{section.label}, by line and size]({picture_name})\n",
+    ]
+
+
 def _size(cell: Cell) -> str:
-    return f"{cell.models} × {cell.items}"
+    return cell.size
 
 
 def _items(cell: Cell) -> str:
     return str(cell.items)
 
 
-def _bad(limit: float | None) -> Callable[[Share], bool]:
+def _above(limit: float | None) -> Callable[[Share], bool]:
     return lambda share: limit is not None and share.low > limit
 
 
+def _misses_coverage(share: Share) -> bool:
+    least, most = COVER
+    return share.high < least or share.low > most
+
+
 def _columns(cells: Iterable[Cell], column: Callable[[Cell], str]) -> list[str]:
-    return list(
-        dict.fromkeys(
-            column(cell) for cell in sorted(cells, key=lambda cell: (cell.models, cell.items))
-        )
-    )
+    sorted_cells = sorted(cells, key=lambda cell: (cell.models, cell.items))
+    return list(dict.fromkeys(column(cell) for cell in sorted_cells))
 
 
-def _by_size(
-    cells: Sequence[Cell], column: Callable[[Cell], str], bad: Callable[[Share], bool]
+def _table_by_size(
+    cells: Sequence[Cell], column: Callable[[Cell], str], is_bad: Callable[[Share], bool]
 ) -> str:
     """A row a line, a column a size."""
-    names, columns = list(dict.fromkeys(cell.name for cell in cells)), _columns(cells, column)
-    at = {(cell.name, column(cell)): cell for cell in cells}
-    rows = []
-    for name in names:
-        row = []
-        for one in columns:
-            cell = at.get((name, one))
-            wrong = cell.counts.get("wrong", 0) if cell and cell.part == "access" else 0
-            shown = cell.share.shown(bold=bad(cell.share)) if cell and cell.share.n else "–"
-            undefined = cell.counts.get("undefined", 0) if cell else 0
-            before = f"; before {Share(*cell.before).plain}" if cell and cell.before else ""
-            row.append(
-                shown
-                + (f", {wrong} wrong" if wrong else "")
-                + (f", {undefined:,} undefined" if undefined else "")
-                + before
-            )
-        rows.append([name.removeprefix("null, ").removeprefix("open, "), *row])
+    columns = _columns(cells, column)
+    cells_by_name: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        cells_by_name.setdefault(cell.short_name, {})[column(cell)] = cell
+
+    rows: list[list[str]] = []
+    for name, cell_by_column in cells_by_name.items():
+        row = [name]
+        for column_name in columns:
+            shown_cell = cell_by_column.get(column_name)
+            row.append(_cell_text(shown_cell, is_bad) if shown_cell else "–")
+        rows.append(row)
     return _table(["", *columns], rows)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"|{'|'.join(cell or ' ' for cell in line)}|" for line in lines) + "\n"
-
-
-def _told(cells: Sequence[Cell], limit: float | None) -> str:
-    """All nulls in a sentence."""
-    worst, above = (
-        max(cells, key=lambda cell: cell.share.value),
-        [cell for cell in cells if _bad(limit)(cell.share)],
-    )
-    every = Share(sum(cell.share.hits for cell in cells), sum(cell.share.n for cell in cells))
-    fewest, most = min(cell.share.n for cell in cells), max(cell.share.n for cell in cells)
-    return (
-        f"{len(cells)} lines and sizes of {fewest:,} to {most:,} matrices are drawn: {every.hits:,} of {every.n:,} "
-        f"matrices are supported. Whole intervals above 5 %: {len(above)}. The largest share is that of "
-        f"{worst.name.removeprefix('null, ')!r} at {_size(worst)}: {worst.share.shown()}.\n"
-    )
-
-
-def _kinds(cells: Sequence[Cell]) -> list[str]:
-    text = []
-    for models, items in KINDS_AT:
-        here = [
-            cell
-            for cell in cells
-            if (cell.models, cell.items) == (models, items) and cell.counts.get("told")
-        ]
-        if not here:
-            continue
-        rows = []
-        for cell in here:
-            told = cell.counts["told"]
-            rows.append(
-                [
-                    cell.name,
-                    *(f"{100 * cell.counts.get(kind, 0) / told:.0f}" for kind in KINDS),
-                    str(told),
-                ]
-            )
-        told = max(cell.counts["told"] for cell in here)
-        text += [
-            KINDS_TEXT.format(models=models, items=items, told=told),
-            _table(["", *KINDS, "matrices"], rows),
-        ]
+def _cell_text(cell: Cell, is_bad: Callable[[Share], bool]) -> str:
+    text = cell.share.shown(bold=is_bad(cell.share)) if cell.share.n else "–"
+    wrong_count = cell.counts.get("wrong", 0)
+    if cell.part == "access" and wrong_count:
+        text += f", {wrong_count} wrong"
+    undefined_count = cell.counts.get("undefined", 0)
+    if undefined_count:
+        text += f", {undefined_count:,} undefined"
+    if cell.before:
+        text += f"; before {Share(*cell.before).plain}"
     return text
 
 
-def _detects(cells: Sequence[Cell]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines: list[str] = []
+    for row in (head, ["---"] * len(head), *rows):
+        cells = [cell or " " for cell in row]
+        lines.append(f"|{'|'.join(cells)}|")
+    return "\n".join(lines) + "\n"
+
+
+def _summary(cells: Sequence[Cell], is_above_limit: Callable[[Share], bool]) -> str:
+    """All nulls in a sentence."""
+    shares = [cell.share for cell in cells]
+    worst_cell = max(cells, key=lambda cell: cell.share.value)
+    above_count = sum(map(is_above_limit, shares))
+    matrix_counts = [share.n for share in shares]
+    supported_count = sum(share.hits for share in shares)
+    return (
+        f"{len(cells)} lines and sizes of {min(matrix_counts):,} to {max(matrix_counts):,} "
+        f"matrices are drawn: {supported_count:,} of {sum(matrix_counts):,} "
+        f"matrices are supported. Whole intervals above 5 %: {above_count}. "
+        f"The largest share is that of {worst_cell.name.removeprefix('null, ')!r} "
+        f"at {worst_cell.size}: {worst_cell.share.shown()}.\n"
+    )
+
+
+def _verdict_tables(cells: Sequence[Cell]) -> list[str]:
+    texts: list[str] = []
+    for models, items in KINDS_AT:
+        rows: list[list[str]] = []
+        matrix_counts: list[int] = []
+        for cell in cells:
+            matrix_count = cell.counts.get("told", 0)
+            if (cell.models, cell.items) != (models, items) or not matrix_count:
+                continue
+            percentages = [f"{100 * cell.counts.get(kind, 0) / matrix_count:.0f}" for kind in KINDS]
+            rows.append([cell.name, *percentages, str(matrix_count)])
+            matrix_counts.append(matrix_count)
+        if rows:
+            texts += [
+                KINDS_TEXT.format(models=models, items=items, told=max(matrix_counts)),
+                _table(["", *KINDS, "matrices"], rows),
+            ]
+    return texts
+
+
+def _detects_table(cells: Sequence[Cell]) -> str:
     """A row a line and size, a column an advantage."""
-    rows: dict[tuple[str, str], dict[str, Cell]] = {}
+    cells_by_line: dict[tuple[str, str], dict[str, Cell]] = {}
     for cell in cells:
-        name, _, off = cell.name.rpartition(": ")
-        rows.setdefault((name, _size(cell)), {})[off] = cell
-    offs = list(dict.fromkeys(off for row in rows.values() for off in row))
-    out = []
-    for (name, size), row in rows.items():
-        stated = max((cell.counts.get("stated", 0) for cell in row.values()), default=0) / 1000
-        tried = [off in row and not row[off].counts.get("impossible") for off in offs]
-        shown = [
-            row[off].share.shown() if good else "–" for off, good in zip(offs, tried, strict=True)
-        ]
-        out.append([name, size, f"{stated:.3f}" if stated else "none", *shown])
-    return _table(["truth", "size", "stated", *(f"named at {off}" for off in offs)], out)
+        name, _, advantage = cell.name.rpartition(": ")
+        cells_by_line.setdefault((name, cell.size), {})[advantage] = cell
+    advantages = dict.fromkeys(
+        advantage for cell_by_advantage in cells_by_line.values() for advantage in cell_by_advantage
+    )
+
+    rows: list[list[str]] = []
+    for (name, size), cell_by_advantage in cells_by_line.items():
+        stated_thousandths = [cell.counts.get("stated", 0) for cell in cell_by_advantage.values()]
+        stated = max(stated_thousandths) / 1000
+        row = [name, size, f"{stated:.3f}" if stated else "none"]
+        for advantage in advantages:
+            shown_cell = cell_by_advantage.get(advantage)
+            if shown_cell is None or shown_cell.counts.get("impossible"):
+                row.append("–")
+            else:
+                row.append(shown_cell.share.shown())
+        rows.append(row)
+    named_columns = [f"named at {advantage}" for advantage in advantages]
+    return _table(["truth", "size", "stated", *named_columns], rows)
 
 
 def _picture(
@@ -355,32 +402,43 @@ def _picture(
     cells = [cell for cell in cells if cell.share.n and not cell.counts.get("impossible")]
     if not cells:
         return
-    names, columns = list(dict.fromkeys(cell.name for cell in cells)), _columns(cells, column)
+    names = list(dict.fromkeys(cell.short_name for cell in cells))
+    columns = _columns(cells, column)
+    model_counts = sorted({cell.models for cell in cells})
+    item_counts = sorted({cell.items for cell in cells})
+
     figure = Figure(figsize=(8, 1.2 + 0.3 * len(names)), layout="constrained", dpi=110)
-    ax = figure.add_subplot()
-    ax.spines[["top", "right"]].set_visible(False)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
     for line in lines:
-        ax.axvline(line, color=INK, linewidth=1, linestyle=":")
-    models, items = sorted({cell.models for cell in cells}), sorted({cell.items for cell in cells})
-    for k, one in enumerate(columns):
-        here = [cell for cell in cells if column(cell) == one]
-        shift = 0.7 * ((k + 0.5) / len(columns) - 0.5)
-        at = np.array([names.index(cell.name) for cell in here]) + shift
-        colour = COLOURS[items.index(here[0].items) % len(COLOURS)]
-        marker = MARKERS[models.index(here[0].models) % len(MARKERS)]
-        shares = np.array([(cell.share.value, cell.share.low, cell.share.high) for cell in here])
-        middle, low, high = shares.T
-        ends = np.array([middle - low, high - middle]).clip(min=0)
-        ax.errorbar(
-            middle, at, xerr=ends, color=colour, label=one, fmt=marker, capsize=3, markersize=3
+        axes.axvline(line, color=INK, linewidth=1, linestyle=":")
+
+    for column_index, column_name in enumerate(columns):
+        column_cells = [cell for cell in cells if column(cell) == column_name]
+        shift = 0.7 * ((column_index + 0.5) / len(columns) - 0.5)
+        heights = np.array([names.index(cell.short_name) for cell in column_cells]) + shift
+        shares = np.array(
+            [(cell.share.value, cell.share.low, cell.share.high) for cell in column_cells]
         )
-    ax.set_yticks(
-        range(len(names)), [name.removeprefix("null, ").removeprefix("open, ") for name in names]
-    )
-    ax.invert_yaxis()
-    ax.grid(axis="x", color=GRID)
-    ax.set_axisbelow(True)
-    ax.set_xlabel(f"{label}, with 95 % interval")
+        middles, lows, highs = shares.T
+        colour_index = item_counts.index(column_cells[0].items)
+        marker_index = model_counts.index(column_cells[0].models)
+        axes.errorbar(
+            middles,
+            heights,
+            xerr=np.array([middles - lows, highs - middles]).clip(min=0),
+            color=COLOURS[colour_index % len(COLOURS)],
+            label=column_name,
+            fmt=MARKERS[marker_index % len(MARKERS)],
+            capsize=3,
+            markersize=3,
+        )
+
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(f"{label}, with 95 % interval")
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=len(columns))
     figure.savefig(file, dpi=80)
 

@@ -91,9 +91,9 @@ def measured(program: str, place: Path, *further: str) -> Cost:
         "print(used.ru_utime + used.ru_stime, used.ru_maxrss)"
     )
     command = [sys.executable, "-c", around, program, str(place), *further]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    seconds, kilobytes = done.stdout.split()
-    return Cost(float(seconds), int(kilobytes) // 1000)
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    cpu_seconds, kilobytes = process.stdout.split()
+    return Cost(float(cpu_seconds), int(kilobytes) // 1000)
 
 
 def readings(places: dict[str, Path]) -> Iterator[tuple[str, str, Cost]]:
@@ -120,14 +120,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         places = written(Path(folder), count)
         sizes = {kind: place.stat().st_size // 1_000_000 for kind, place in places.items()}
+        print(f"{count:,} rows")
         print(
-            f"{count:,} rows\n{'file':10} {'reading':24} {'CPU s':>7} {'× floor':>8} {'MB':>6} {'MB of file':>11}"
+            f"{'file':10} {'reading':24} {'CPU s':>7} {'× floor':>8} {'MB':>6} {'MB of file':>11}"
         )
         for name, kind, cost in readings(places):
             floor = floors.setdefault(kind, cost)
             ratio = cost.cpu_seconds / floor.cpu_seconds
             print(
-                f"{kind:10} {name:24} {cost.cpu_seconds:7.1f} {ratio:8.1f} {cost.megabytes:6} {sizes[kind]:11}"
+                f"{kind:10} {name:24} {cost.cpu_seconds:7.1f} {ratio:8.1f} {cost.megabytes:6} "
+                f"{sizes[kind]:11}"
             )
 
 

@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
-from selfprobe.data import table_of
+from selfprobe.data import Row, table_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
 from selfprobe.scorers.dilemma_making import FIELDS, dilemma_validity
@@ -79,7 +79,7 @@ and Option B, in one sentence each; they exclude each other.
 Reply with a JSON object only:
 {{ "scenario": "...", "option_a": "...", "option_b": "..." }}"""
 
-_LONGEST = {"scenario": 1500, "option_a": 300, "option_b": 300}  # characters
+MAX_FIELD_CHARACTERS = {"scenario": 1500, "option_a": 300, "option_b": 300}  # characters
 
 
 @arguments.task
@@ -102,13 +102,13 @@ def dilemma_generation(
     if not is_number(temperature) or temperature < 0:
         raise InputError(f"temperature must be a number from 0, got {temperature!r}")
     needs = user_settings(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
-    table = table_of(
-        "dilemma axes",
-        [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())],
-    )
+    rows: list[Row] = []
+    for axis_values in product(*AXES.values()):
+        rows.append({"id": ".".join(axis_values), **dict(zip(AXES, axis_values, strict=True))})
+    table = table_of("dilemma axes", rows)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=act(act_prompts, config=_sampled(temperature), needs=needs),
+        solver=act(act_prompts, config=_sampling_settings(temperature), needs=needs),
         scorer=dilemma_validity(),
         epochs=epochs,
         continue_on_fail=True,
@@ -122,12 +122,13 @@ def act_prompts(state: TaskState) -> Prompts:
     return {"dilemma": state.input_text}
 
 
-def _sampled(temperature: float) -> Settings:
+def _sampling_settings(temperature: float) -> Settings:
+    properties = {
+        field: JSONSchema(type="string", maxLength=MAX_FIELD_CHARACTERS[field]) for field in FIELDS
+    }
     schema = JSONSchema(
         type="object",
-        properties={
-            field: JSONSchema(type="string", maxLength=_LONGEST[field]) for field in FIELDS
-        },
+        properties=properties,
         required=list(FIELDS),
         additionalProperties=False,
     )
@@ -145,5 +146,6 @@ def _sampled(temperature: float) -> Settings:
 
 def record_to_sample(row: dict[str, str]) -> Sample:
     axes = {axis: row[axis] for axis in AXES}
-    prompt = GENERATE_PROMPT.format(**{axis: AXES[axis][value] for axis, value in axes.items()})
+    axis_texts = {axis: AXES[axis][axis_value] for axis, axis_value in axes.items()}
+    prompt = GENERATE_PROMPT.format(**axis_texts)
     return Sample(id=row["id"], input=prompt, metadata={"axes": axes})

@@ -83,8 +83,8 @@ def dilemma_judging(
     whole(samples=samples, judge_tokens=judge_tokens)
     if not is_number(threshold) or not 0 <= threshold < LARGEST_JSD:
         raise InputError(
-            f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "
-            f"got {threshold!r}"
+            f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three "
+            f"judges reach; got {threshold!r}"
         )
     if in_a_run():  # the run's models are known: a wrong panel need not wait for the first sample
         three_judges()
@@ -104,27 +104,25 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
     """Ask every judge `samples` times, all at once; recorded as acts `judge1_1` … `judge3_5`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        prompt, record = JUDGE_PROMPT.format(dilemma=state.input_text), state.store_as(Record)
-        asked = [
-            ask(
-                {sample_name(judge, sample): prompt},
-                role=model,
-                config=_sampled(sample, tokens),
-                needs=needs,
-                may_be_cut=False,
-            )
-            for judge, model in enumerate(three_judges(), start=1)
-            for sample in range(1, samples + 1)
-        ]
-        for reply in await collect(*asked):
-            record.acts.update(reply)
+        prompt = JUDGE_PROMPT.format(dilemma=state.input_text)
+        calls = []
+        for judge_number, judge in enumerate(three_judges(), start=1):
+            for sample_number in range(1, samples + 1):
+                call = ask(
+                    {sample_name(judge_number, sample_number): prompt},
+                    role=judge,
+                    config=GenerateConfig(temperature=1, seed=sample_number, max_tokens=tokens),
+                    needs=needs,
+                    may_be_cut=False,
+                )
+                calls.append(call)
+
+        record = state.store_as(Record)
+        for replies in await collect(*calls):
+            record.acts.update(replies)
         return state
 
     return solve
-
-
-def _sampled(sample: int, tokens: int) -> GenerateConfig:
-    return GenerateConfig(temperature=1, seed=sample, max_tokens=tokens)
 
 
 def three_judges() -> list[Model]:
@@ -144,8 +142,8 @@ def three_judges() -> list[Model]:
 
 
 def record_to_sample(row: Row) -> Sample:
-    about = {"axes": row.get("axes"), "generation": row.get("generation")}
-    return Sample(id=row["id"], input=row["dilemma"], metadata=about)
+    metadata = {"axes": row.get("axes"), "generation": row.get("generation")}
+    return Sample(id=row["id"], input=row["dilemma"], metadata=metadata)
 
 
 def _table(dataset: str | None, generation_log: str | None) -> Table:
@@ -168,58 +166,79 @@ def generated_dilemmas(path: str) -> Table:
             settings, or no dilemma is valid.
         InputError: There is no such file or folder.
     """
-    run, *others = [run for run in finished_runs([path], "dilemma_generation") if run.number == 1]
-    if others:
-        why = differing(others[0].identity, [run.identity])
+    finished = finished_runs([path], "dilemma_generation")
+    run, *further_runs = [candidate for candidate in finished if candidate.number == 1]
+    if further_runs:
+        differences = differing(further_runs[0].identity, [run.identity])
         raise InputError(
-            f"{path} holds dilemmas of {len(others) + 1} settings; give one log. {others[0].log}: {why}"
+            f"{path} holds dilemmas of {len(further_runs) + 1} settings; give one log. "
+            f"{further_runs[0].log}: {differences}"
         )
-    made = samples(run.log)
-    rows = [row for sample in made if (row := _generated_row(sample, run)) is not None]
+
+    generated_samples = samples(run.log)
+    generated_rows = [_generated_row(sample, run) for sample in generated_samples]
+    rows = [row for row in generated_rows if row is not None]
     if not rows:
         raise InputError(
-            f"{run.log}: none of its {len(made)} dilemmas is valid; generate others with dilemma_generation"
+            f"{run.log}: none of its {len(generated_samples)} dilemmas is valid; "
+            "generate others with dilemma_generation"
         )
     return table_of(path, rows)
 
 
 def _generated_row(sample: EvalSample, run: Run) -> Row | None:
-    log = run.header
-    reply = None if sample.error else record_of(sample).acts["dilemma"]
-    if reply is None or judge_text(reply).value != 1:
+    if sample.error:
         return None
-    about = {key: (log.eval.metadata or {})[key] for key in ("prompt", "temperature")}
-    if log.eval.model_generate_config.top_p is not None:
-        about["top_p"] = log.eval.model_generate_config.top_p
+    reply = record_of(sample).acts["dilemma"]
+    if judge_text(reply).value != 1:
+        return None
+
+    eval_spec = run.header.eval
+    run_metadata = eval_spec.metadata or {}
+    generation = {
+        "source": "generated",
+        "model": reply.model,
+        "prompt": run_metadata["prompt"],
+        "temperature": run_metadata["temperature"],
+    }
+    if eval_spec.model_generate_config.top_p is not None:
+        generation["top_p"] = eval_spec.model_generate_config.top_p
+    generation["seed"] = sample.epoch
     return {
         "id": f"{sample.id}.{sample.epoch}",
         "dilemma": dilemma_text(reply),
         "axes": sample.metadata["axes"],
         "judges": None,
         "jsd": None,
-        "generation": {"source": "generated", "model": reply.model, **about, "seed": sample.epoch},
+        "generation": generation,
     }
 
 
 def finished_runs(paths: Sequence[str], task: str) -> list[Run]:
     """The finished runs of a task, newest first; of a folder all, a file must be one."""
-    there = runs(paths, repeats=True)
-    wanted = [run for run in there.finished if run.identity.task == task]
-    faults = dict(there.aside)
-    for run in there.counted:
-        if run not in wanted:
-            its = run.identity.task
-            faults[run.log] = f"a log of {its}" if its != task else f"status {run.header.status}"
-    superseded = {header.location for run in wanted for header in run.others}
-    given_files = {from_anywhere(path) for path in paths}
-    for file, fault in faults.items():
-        if file not in superseded and from_anywhere(file) in given_files:
+    all_runs = runs(paths, repeats=True)
+    finished = [run for run in all_runs.finished if run.identity.task == task]
+    fault_by_log = dict(all_runs.aside)
+    for run in all_runs.counted:
+        if run in finished:
+            continue
+        if run.identity.task != task:
+            fault_by_log[run.log] = f"a log of {run.identity.task}"
+        else:
+            fault_by_log[run.log] = f"status {run.header.status}"
+
+    superseded_logs = {header.location for run in finished for header in run.others}
+    named_files = {from_anywhere(path) for path in paths}
+    for log, fault in fault_by_log.items():
+        if log not in superseded_logs and from_anywhere(log) in named_files:
             raise InputError(
-                f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
+                f"{log}: expected a finished log of {task}, got {fault}; "
+                "`inspect eval-retry` finishes a run"
             )
-    if not wanted:
-        told = "; ".join(f"{file}: {fault}" for file, fault in list(faults.items())[:5])
+    if not finished:
+        first_faults = [f"{log}: {fault}" for log, fault in list(fault_by_log.items())[:5]]
         raise InputError(
-            f"no finished log of {task} in {', '.join(paths)}; found {told or 'no logs'}"
+            f"no finished log of {task} in {', '.join(paths)}; "
+            f"found {'; '.join(first_faults) or 'no logs'}"
         )
-    return wanted
+    return finished

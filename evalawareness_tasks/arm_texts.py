@@ -73,7 +73,7 @@ version 2 say, in whatever words?
 {cues}
 
 Reply with a JSON object only: {{"same_task": true or false, "left": [numbers of what version 2 says]}}."""
-NONE = "(none)"
+NO_CUES = "(none)"
 NO_TEXT = "no item has a user message of text alone; leave {arms} out of --arms"
 WRITE = GenerateConfig(temperature=0)
 
@@ -97,16 +97,20 @@ def awareness_arm_texts(
             Default: what rules for English match.
         answer_tokens: Most tokens of a version. Default: the model's limit.
     """
-    wanted = names(arms) if isinstance(arms, str) else list(arms)
-    for arm in wanted:
+    arm_names = names(arms) if isinstance(arms, str) else list(arms)
+    for arm in arm_names:
         one_of("arms", arm, ARMS)
-    items = [item for item in task_items(foreign(task, args)) if item.text is not None]
-    if not items:
-        raise InputError(f"{task}: {NO_TEXT.format(arms=', '.join(wanted))}")
-    rows = [{"id": i.id, "text": i.text, "cues": giveaways(str(i.text), cues or ())} for i in items]
+
+    rows: list[dict[str, Any]] = []
+    for item in task_items(foreign(task, args)):
+        if item.text is not None:
+            item_cues = giveaways(item.text, cues or ())
+            rows.append({"id": item.id, "text": item.text, "cues": item_cues})
+    if not rows:
+        raise InputError(f"{task}: {NO_TEXT.format(arms=', '.join(arm_names))}")
     table = table_of(task, rows)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, wanted) for row in rows], name=task),
+        dataset=MemoryDataset([record_to_sample(row, arm_names) for row in rows], name=task),
         solver=[
             answer(versions, config=WRITE, needs=user_settings(answer_tokens)),
             answer(check_prompts, config=CHECK),
@@ -119,35 +123,34 @@ def awareness_arm_texts(
 
 
 def versions(state: TaskState) -> Prompts:
+    material = delimited(state.input_text)
     return {
-        arm: PROMPTS[arm].format(
-            cues=_listed(cues_of(state, arm)), material=delimited(state.input_text)
-        )
+        arm: PROMPTS[arm].format(cues=_numbered_cues(state, arm), material=material)
         for arm in state.metadata["arms"]
     }
 
 
 def check_prompts(state: TaskState) -> Prompts:
-    made = state.store_as(Record).answers
+    versions_by_arm = state.store_as(Record).answers
     return {
         f"check {arm}": CHECK_PROMPT.format(
             original=delimited(state.input_text),
-            version=delimited(made[arm].text),
-            cues=_listed(cues_of(state, arm)),
+            version=delimited(versions_by_arm[arm].text),
+            cues=_numbered_cues(state, arm),
         )
         for arm in state.metadata["arms"]
-        if not made[arm].problem
+        if not versions_by_arm[arm].problem
     }
 
 
-def cues_of(state: TaskState, arm: Reworded) -> list[str]:
-    return list(TEST_CUES) if arm == "cue_in" else state.metadata["cues"]
-
-
-def _listed(cues: list[str]) -> str:
-    return "\n".join(f"{n}. {cue}" for n, cue in enumerate(cues, start=1)) or NONE
+def _numbered_cues(state: TaskState, arm: Reworded) -> str:
+    cues = TEST_CUES if arm == "cue_in" else state.metadata["cues"]
+    lines = [f"{number}. {cue}" for number, cue in enumerate(cues, start=1)]
+    return "\n".join(lines) or NO_CUES
 
 
 def record_to_sample(row: dict[str, Any], arms: list[str]) -> Sample:
-    own = [arm for arm in arms if arm != "cue_out" or row["cues"]]
-    return Sample(id=row["id"], input=row["text"], metadata={"cues": row["cues"], "arms": own})
+    arms_of_item = [arm for arm in arms if arm != "cue_out" or row["cues"]]
+    return Sample(
+        id=row["id"], input=row["text"], metadata={"cues": row["cues"], "arms": arms_of_item}
+    )

@@ -18,6 +18,7 @@ from typing import Any
 
 from inspect_ai import Task, task_with
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.solver import Solver
 
 from selfprobe.data import table_of
 from selfprobe.data.files import jsonl_rows, text_lines
@@ -76,29 +77,49 @@ def awareness_effect(
         texts: A .jsonl file of reworded messages: original, arm, text. The study writes it.
         reworded_by: Model that wrote them, for the log.
     """
-    wanted, made = effect_arms(arms), texts_in(texts)
-    if missing := [arm for arm in wanted if arm in REWORDED and not made.get(arm)]:
+    arm_names = effect_arms(arms)
+    reworded_by_arm = texts_in(texts)
+    missing_arms = [arm for arm in arm_names if arm in REWORDED and not reworded_by_arm.get(arm)]
+    if missing_arms:
         raise InputError(
-            f"texts has no message for {', '.join(missing)}; `selfprobe awareness effect` has a model write them"
+            f"texts has no message for {', '.join(missing_arms)}; "
+            "`selfprobe awareness effect` has a model write them"
         )
-    other = foreign(task, args)
-    items = task_items(other)
-    rows = [
-        {"id": i.id, "input": _plain(i.sample.input), "target": _plain(i.sample.target)}
-        for i in items
-    ]
-    table = table_of(task, [row | {"texts": key_of(texts)} for row in rows])
-    before = other.setup if isinstance(other.setup, list) else [other.setup] if other.setup else []
-    told = {"of": task, "of_version": other.version, "reworded_by": reworded_by}
+
+    original_task = foreign(task, args)
+    items = task_items(original_task)
+    rows: list[dict[str, str]] = []
+    for item in items:
+        row = {
+            "id": item.id,
+            "input": _text_or_hash(item.sample.input),
+            "target": _text_or_hash(item.sample.target),
+            "texts": key_of(texts),
+        }
+        rows.append(row)
+    table = table_of(task, rows)
+
+    setup_solvers: list[Solver] = [line_first(LINES)]
+    if isinstance(original_task.setup, Sequence):
+        setup_solvers += original_task.setup
+    elif original_task.setup is not None:
+        setup_solvers.append(original_task.setup)
+    samples = _samples_of(items, arm_names, reworded_by_arm)
     return task_with(
-        other,
+        original_task,
         name="awareness_effect",
-        dataset=MemoryDataset(_samples_of(items, wanted, made), name=other.dataset.name),
-        setup=[line_first(LINES), *before],
-        scorer=asked_after(QUESTIONS, LINES, other.scorer or []),
+        dataset=MemoryDataset(samples, name=original_task.dataset.name),
+        setup=setup_solvers,
+        scorer=asked_after(QUESTIONS, LINES, original_task.scorer or []),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata={**(other.metadata or {}), **task_metadata(table), **told},
+        metadata={
+            **(original_task.metadata or {}),
+            **task_metadata(table),
+            "of": task,
+            "of_version": original_task.version,
+            "reworded_by": reworded_by,
+        },
     )
 
 
@@ -108,15 +129,18 @@ def effect_arms(arms: str | Sequence[str]) -> list[str]:
     >>> effect_arms("cue_out")
     ['as_is', 'paraphrase', 'cue_out']
     """
-    named = names(arms) if isinstance(arms, str) else list(arms)
-    for arm in named:
+    arm_names = names(arms) if isinstance(arms, str) else list(arms)
+    needed_arms = {AS_IS, *arm_names}
+    for arm in arm_names:
         one_of("arms", arm, ARMS)
-    needed = {AS_IS, *named, *(CONTROL[arm] for arm in named if arm in CONTROL)}
-    if needed == {AS_IS}:
+        if arm in CONTROL:
+            needed_arms.add(CONTROL[arm])
+    if needed_arms == {AS_IS}:
         raise InputError(
-            f"arms={arms!r} names no arm to compare with {AS_IS}; give one or more of {', '.join(ARMS[1:])}"
+            f"arms={arms!r} names no arm to compare with {AS_IS}; "
+            f"give one or more of {', '.join(ARMS[1:])}"
         )
-    return [arm for arm in ARMS if arm in needed]
+    return [arm for arm in ARMS if arm in needed_arms]
 
 
 def _samples_of(
@@ -125,15 +149,14 @@ def _samples_of(
     """Samples of each item together, so that no arm is asked later than another; the first arm
     rotates.
     """
-    made = []
-    for number, item in enumerate(items):
-        turn = number % len(arms)
-        made += [
-            sample
-            for arm in [*arms[turn:], *arms[:turn]]
-            if (sample := sample_of(item, arm, texts))
-        ]
-    return made
+    samples: list[Sample] = []
+    for item_index, item in enumerate(items):
+        first_arm = item_index % len(arms)
+        for arm in [*arms[first_arm:], *arms[:first_arm]]:
+            sample = sample_of(item, arm, texts)
+            if sample is not None:
+                samples.append(sample)
+    return samples
 
 
 def sample_of(item: Item, arm: str, texts: Mapping[str, Mapping[str, str]]) -> Sample | None:
@@ -155,11 +178,13 @@ def sample_of(item: Item, arm: str, texts: Mapping[str, Mapping[str, str]]) -> S
 
 def texts_in(path: str | None) -> dict[str, dict[str, str]]:
     """Arm → message of the task → the same message reworded."""
-    made: dict[str, dict[str, str]] = {}
-    place = locate(path) if path else ""
-    for _, row in jsonl_rows(text_lines(place), place) if path else ():
-        made.setdefault(row["arm"], {})[row["original"]] = row["text"]
-    return made
+    texts: dict[str, dict[str, str]] = {}
+    if not path:
+        return texts
+    text_file = locate(path)
+    for _, row in jsonl_rows(text_lines(text_file), text_file):
+        texts.setdefault(row["arm"], {})[row["original"]] = row["text"]
+    return texts
 
 
 def key_of(path: str | None) -> str:
@@ -172,12 +197,15 @@ def key_of(path: str | None) -> str:
     return (path or "").rpartition("/")[2]
 
 
-def _plain(given: Any) -> str:
+def _text_or_hash(content: Any) -> str:
     """An input or a target as text, for the hash of the data."""
-    if isinstance(given, str):
-        return given
-    parts = [
-        one if isinstance(one, str) else one.model_dump(exclude={"id"}, exclude_none=True)
-        for one in given
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    if isinstance(content, str):
+        return content
+    parts: list[Any] = []
+    for part in content:
+        if isinstance(part, str):
+            parts.append(part)
+        else:
+            parts.append(part.model_dump(exclude={"id"}, exclude_none=True))
+    content_json = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(content_json.encode()).hexdigest()

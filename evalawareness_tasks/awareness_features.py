@@ -88,17 +88,27 @@ _GROUPS = JSONSchema(
     required=["groups"],
     additionalProperties=False,
 )
-NAME_CONFIG, GROUP_CONFIG = (
-    GenerateConfig(temperature=0, response_schema=ResponseSchema(name=name, json_schema=schema))
-    for name, schema in (("name", _NAME), ("groups", _GROUPS))
+NAME_CONFIG = GenerateConfig(
+    temperature=0, response_schema=ResponseSchema(name="name", json_schema=_NAME)
+)
+GROUP_CONFIG = GenerateConfig(
+    temperature=0, response_schema=ResponseSchema(name="groups", json_schema=_GROUPS)
 )
 
 
 @metric_of
 def named(scores: Scores) -> dict[str, float]:
     """Number of clusters with a name (`n`), and share of them that are a feature of the prompts."""
-    values = [d.value for one in scores for d in decisions_of(one.score) if d.value is not None]
-    return {"n": float(len(values))} | ({"features": sum(values) / len(values)} if values else {})
+    values: list[float] = []
+    for sample_score in scores:
+        for decision in decisions_of(sample_score.score):
+            if decision.value is not None:
+                values.append(decision.value)
+
+    numbers = {"n": float(len(values))}
+    if values:
+        numbers["features"] = sum(values) / len(values)
+    return numbers
 
 
 @scorer(metrics=[named()])
@@ -108,15 +118,19 @@ def named_clusters() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        replies, decisions = state.store_as(Record).answers, list[Decision]()
-        for number in naming_prompts(state):
-            reading = name_in(replies[number])
-            value = None if reading is None else float(not reading[1])
-            said = None if reading is None else reading[0]
-            unscored = UNPARSED if reading is None else None
-            decisions.append(Decision(key=number, value=value, said=said, unscored=unscored))
-        lines = "\n".join(f"- {one.key}: {one.said or one.unscored}" for one in decisions)
-        return score_of(decisions, answer=None, explanation=lines)
+        replies = state.store_as(Record).answers
+        decisions: list[Decision] = []
+        lines: list[str] = []
+        for cluster_id in naming_prompts(state):
+            reading = name_in(replies[cluster_id])
+            if reading is None:
+                decision = Decision(key=cluster_id, unscored=UNPARSED)
+            else:
+                name, is_artefact = reading
+                decision = Decision(key=cluster_id, value=float(not is_artefact), said=name)
+            decisions.append(decision)
+            lines.append(f"- {decision.key}: {decision.said or decision.unscored}")
+        return score_of(decisions, answer=None, explanation="\n".join(lines))
 
     return score
 
@@ -149,22 +163,22 @@ def awareness_features(clusters: str, groups: int = GROUPS) -> Task:
 
 def _check_quotes(row: Row, clusters: str) -> None:
     quotes = row.get("quotes")
-    if (
-        not isinstance(quotes, list)
-        or not quotes
-        or not all(isinstance(quote, str) for quote in quotes)
-    ):
+    is_list_of_texts = isinstance(quotes, list) and all(isinstance(text, str) for text in quotes)
+    if not is_list_of_texts or not quotes:
         raise InputError(
-            f"{clusters}, id {row['id']}: expected `quotes`, a list of texts, got {str(quotes)[:80]}; `selfprobe "
-            "awareness features` writes such a file"
+            f"{clusters}, id {row['id']}: expected `quotes`, a list of texts, "
+            f"got {str(quotes)[:80]}; `selfprobe awareness features` writes such a file"
         )
 
 
 def naming_prompts(state: TaskState) -> Prompts:
     """A prompt a cluster, by its id."""
     clusters: dict[str, list[str]] = state.metadata["clusters"]
-    texts = {number: "\n".join(dict.fromkeys(quotes)) for number, quotes in clusters.items()}
-    return {number: NAME_PROMPT.format(material=delimited(text)) for number, text in texts.items()}
+    prompts: dict[str, str] = {}
+    for cluster_id, quotes in clusters.items():
+        distinct_quotes = "\n".join(dict.fromkeys(quotes))
+        prompts[cluster_id] = NAME_PROMPT.format(material=delimited(distinct_quotes))
+    return prompts
 
 
 def grouping_prompts(state: TaskState, most: int = GROUPS) -> Prompts:
@@ -174,35 +188,42 @@ def grouping_prompts(state: TaskState, most: int = GROUPS) -> Prompts:
     features = features_in(state.store_as(Record).answers)
     if not features:
         return {}
-    listed = "\n".join(f"{number}. {name}" for number, name in features.items())
-    return {GROUPING: GROUP_PROMPT.format(most=most, material=delimited(listed))}
+    feature_lines = [f"{cluster_id}. {name}" for cluster_id, name in features.items()]
+    material = delimited("\n".join(feature_lines))
+    return {GROUPING: GROUP_PROMPT.format(most=most, material=material)}
 
 
 def features_in(replies: Mapping[str, Reply]) -> dict[str, str]:
     """Id of a cluster → its name, of those that are a feature of the prompts."""
-    readings = {number: name_in(reply) for number, reply in replies.items() if number != GROUPING}
-    return {
-        number: reading[0] for number, reading in readings.items() if reading and not reading[1]
-    }
+    features: dict[str, str] = {}
+    for reply_name, reply in replies.items():
+        reading = None if reply_name == GROUPING else name_in(reply)
+        if reading is not None:
+            feature_name, is_artefact = reading
+            if not is_artefact:
+                features[reply_name] = feature_name
+    return features
 
 
 def name_in(reply: Reply) -> tuple[str, bool] | None:
     """Name of a cluster, and whether it is an artefact of the question; None where the reply cannot
     be used.
     """
-    found = None if reply.problem else json_object(reply.text)
-    if not found or set(found) != {"name", "artefact"}:
+    answer_object = None if reply.problem else json_object(reply.text)
+    if not answer_object or set(answer_object) != {"name", "artefact"}:
         return None
-    name, artefact = found["name"], found["artefact"]
-    if not isinstance(name, str) or not name.strip() or not isinstance(artefact, bool):
+    name = answer_object["name"]
+    is_artefact = answer_object["artefact"]
+    if not isinstance(name, str) or not name.strip() or not isinstance(is_artefact, bool):
         return None
-    return name.strip(), artefact
+    return name.strip(), is_artefact
 
 
 def clusters_to_sample(rows: Sequence[Row]) -> Sample:
     """All clusters as one sample, since their names are grouped together."""
+    quotes_by_cluster = {str(row["id"]): row["quotes"] for row in rows}
     return Sample(
         id="clusters",
         input=f"{len(rows)} clusters of quotes",
-        metadata={"clusters": {str(row["id"]): row["quotes"] for row in rows}},
+        metadata={"clusters": quotes_by_cluster},
     )

@@ -77,8 +77,15 @@ def awareness_binary(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
             `solvers.converse.Questioned`.
     """
     subject = Conversations("binary", QUESTIONS, FLIPPED, decisions=decisions, **shared)
-    answers = (subject.wording.options, {}) if subject.wording else (ANSWERS, FLIPPED_ANSWERS)
-    vote = binary_vote(*answers, subject.keys, "binary")
+    answers = ANSWERS
+    flipped_answers = FLIPPED_ANSWERS
+    if subject.wording:
+        answers = subject.wording.options
+        flipped_answers = {}
     return subject.task(
-        VERSION, vote, subject.reply(), subject.ask(), about={"decisions": decisions}
+        VERSION,
+        binary_vote(answers, flipped_answers, subject.keys, "binary"),
+        subject.reply(),
+        subject.ask(),
+        about={"decisions": decisions},
     )

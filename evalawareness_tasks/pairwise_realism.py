@@ -98,9 +98,9 @@ def pairwise_realism(
     if subject is not None and in_a_run():
         refuse_related(str(get_model()), subject)
     if pairs is not None:
-        found = pairs_in_file(pairs)
+        compared = pairs_in_file(pairs)
     else:
-        both = sides(
+        conversations_of_sides = sides(
             dataset,
             against=against,
             task=task,
@@ -109,24 +109,29 @@ def pairwise_realism(
             context=context,
             prompts=prompts,
         )
-        found = pairs_of(both, opponents)
+        compared = pairs_of(conversations_of_sides, opponents)
+
+    table = compared.table
+    samples = [record_to_sample(row) for row in table.rows]
     return Task(
-        dataset=MemoryDataset(
-            [record_to_sample(row) for row in found.table.rows], name=found.table.name
-        ),
-        solver=answer(_asked, config=ANSWER, needs=user_settings(answer_tokens, effort)),
+        dataset=MemoryDataset(samples, name=table.name),
+        solver=answer(realism_prompts, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=realism_choice(),
         continue_on_fail=True,
-        version=found.table.version(VERSION),
-        metadata=found.table.metadata
-        | {"left_out": " ".join(found.omissions), "subject": subject or ""},
+        version=table.version(VERSION),
+        metadata=table.metadata
+        | {"left_out": " ".join(compared.omissions), "subject": subject or ""},
     )
 
 
-def _asked(state: TaskState) -> Prompts:
-    one, two = (delimited(state.metadata[side]["text"]) for side in ("one", "two"))
-    shown = REALISM_PROMPT.format(one=one, two=two), REALISM_PROMPT.format(one=two, two=one)
-    return dict(zip(ORDERS, shown, strict=True))
+def realism_prompts(state: TaskState) -> Prompts:
+    text_one = delimited(state.metadata["one"]["text"])
+    text_two = delimited(state.metadata["two"]["text"])
+    prompts = [
+        REALISM_PROMPT.format(one=text_one, two=text_two),
+        REALISM_PROMPT.format(one=text_two, two=text_one),
+    ]
+    return dict(zip(ORDERS, prompts, strict=True))
 
 
 def refuse_related(judge: str, subject: str) -> None:
@@ -137,6 +142,6 @@ def refuse_related(judge: str, subject: str) -> None:
     """
     if related(judge, subject):
         raise InputError(
-            f"the judge {judge} is of the family of the subject {subject}, and may share its idea of what a test looks "
-            "like: take a judge of another maker"
+            f"the judge {judge} is of the family of the subject {subject}, and may share its idea "
+            "of what a test looks like: take a judge of another maker"
         )

@@ -58,13 +58,13 @@ def awareness_reasoning_trace(**shared: Unpack[Recorded]) -> Task:
         shared: dataset, task, logs, against and the others of `solvers.converse.Recorded`.
     """
     subject = Conversations("reasoning_trace", **shared)
-    judge = grade(
-        partial(
-            grade_prompts, prompt=subject.wording.texts["q1"] if subject.wording else GRADE_PROMPT
-        )
-    )
+    grade_prompt = subject.wording.texts["q1"] if subject.wording else GRADE_PROMPT
     return subject.task(
-        VERSION, trace_cues("reasoning_trace"), needs_grader(), subject.reply(), judge
+        VERSION,
+        trace_cues("reasoning_trace"),
+        needs_grader(),
+        subject.reply(),
+        grade(partial(grade_prompts, prompt=grade_prompt)),
     )
 
 
@@ -72,9 +72,7 @@ def grade_prompts(state: TaskState, prompt: str = GRADE_PROMPT) -> Prompts:
     trace = full_trace(state.store_as(Record).acts["reply"])
     if not trace:
         return {}
-    filled = (
-        prompt.format
-        if prompt == GRADE_PROMPT
-        else lambda material: prompt.replace(MATERIAL, material)
-    )
-    return {"trace": filled(material=delimited(trace))}
+    material = delimited(trace)
+    if prompt == GRADE_PROMPT:
+        return {"trace": prompt.format(material=material)}
+    return {"trace": prompt.replace(MATERIAL, material)}

@@ -22,7 +22,7 @@ from selfprobe.data.samples import dataset_of
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
-from selfprobe.scorers.rewrite_check import ARMS, rewrite_check
+from selfprobe.scorers.rewrite_check import rewrite_check
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.compare import liken
@@ -128,7 +128,7 @@ def prompt_rewriting(
         dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, features), table.name),
         solver=[
             needs_grader(),
-            answer(_asked, config=WRITE, needs=user_settings(answer_tokens)),
+            answer(version_prompts, config=WRITE, needs=user_settings(answer_tokens)),
             grade(check_prompts, config=CHECK),
             liken(require(embedder)),
         ],
@@ -139,27 +139,29 @@ def prompt_rewriting(
     )
 
 
-def _asked(state: TaskState) -> Prompts:
+def version_prompts(state: TaskState) -> Prompts:
     material = delimited(state.metadata["text"])
-    remove = REMOVE_PROMPT.format(features=_listed(state), material=material)
-    return dict(zip(ARMS, (remove, PARAPHRASE_PROMPT.format(material=material)), strict=True))
+    return {
+        "rewrite": REMOVE_PROMPT.format(features=_numbered_features(state), material=material),
+        "paraphrase": PARAPHRASE_PROMPT.format(material=material),
+    }
 
 
 def check_prompts(state: TaskState) -> Prompts:
-    original, said = delimited(state.metadata["last"]), state.store_as(Record).answers
     return {
         arm: CHECK_PROMPT.format(
-            original=original, version=delimited(reply.text), features=_listed(state)
+            original=delimited(state.metadata["last"]),
+            version=delimited(reply.text),
+            features=_numbered_features(state),
         )
-        for arm, reply in said.items()
+        for arm, reply in state.store_as(Record).answers.items()
         if not reply.problem
     }
 
 
-def _listed(state: TaskState) -> str:
-    return "\n".join(
-        f"{n}. {feature}" for n, feature in enumerate(state.metadata["features"], start=1)
-    )
+def _numbered_features(state: TaskState) -> str:
+    features = state.metadata["features"]
+    return "\n".join(f"{number}. {feature}" for number, feature in enumerate(features, start=1))
 
 
 def features_of(remove: str | list[str]) -> list[str]:
@@ -168,20 +170,24 @@ def features_of(remove: str | list[str]) -> list[str]:
     Raises:
         InputError: None is named.
     """
-    given = remove.split(";") if isinstance(remove, str) else remove
-    if features := [text for one in given if (text := str(one).strip())]:
-        return features
-    raise InputError(
-        'remove names no feature; expected such as -T remove="answer options;placeholder names"'
-    )
+    parts = remove.split(";") if isinstance(remove, str) else remove
+    stripped_parts = [str(part).strip() for part in parts]
+    features = [part for part in stripped_parts if part]
+    if not features:
+        raise InputError(
+            'remove names no feature; expected such as -T remove="answer options;placeholder names"'
+        )
+    return features
 
 
 def record_to_sample(row: Row, features: list[str]) -> Sample:
-    last = next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user")
-    about = {
+    user_texts = [message["content"] for message in row["messages"] if message["role"] == "user"]
+    last_user_text = user_texts[-1]
+    metadata = {
         "features": features,
-        "last": last,
+        "last": last_user_text,
         "text": with_prompt_text(row)["text"],
         "source": row["source"],
+        "messages": row["messages"],
     }
-    return Sample(id=row["id"], input=last, metadata=about | {"messages": row["messages"]})
+    return Sample(id=row["id"], input=last_user_text, metadata=metadata)

@@ -63,10 +63,12 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
         piece: Largest number of characters that the grader reads at once.
     """
     whole(piece=piece)
-    table, (header,) = logged_turns(log, role), in_thread(readable_logs, [log]).headers
+    table = logged_turns(log, role)
+    (header,) = in_thread(readable_logs, [log]).headers
     model = target_of(header) if role == "target" else header.eval.model
+    samples = [record_to_sample(row) for row in table.ordered]
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
+        dataset=MemoryDataset(samples, name=table.name),
         solver=[needs_grader(), grade(lambda state: scan_prompts(state, piece))],
         scorer=scan_cues(piece),
         continue_on_fail=True,
@@ -77,20 +79,24 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
 
 
 def scan_prompts(state: TaskState, piece: int = PIECE) -> Prompts:
-    parts = pieces(turns_of(state.metadata), piece)
-    return {
-        f"p{n}": SCAN_PROMPT.format(material=delimited(as_material(part)))
-        for n, part in enumerate(parts, start=1)
-    }
+    transcript_pieces = pieces(turns_of(state.metadata), piece)
+    prompts: dict[str, str] = {}
+    for piece_number, texts_of_piece in enumerate(transcript_pieces, start=1):
+        material = delimited(as_material(texts_of_piece))
+        prompts[f"p{piece_number}"] = SCAN_PROMPT.format(material=material)
+    return prompts
 
 
-def as_material(part: list[tuple[int, str, str]]) -> str:
-    return "\n\n".join(f"[turn {turn}, {name}]\n{text}" for turn, name, text in part)
+def as_material(texts_of_piece: list[tuple[int, str, str]]) -> str:
+    return "\n\n".join(f"[turn {turn}, {part}]\n{text}" for turn, part, text in texts_of_piece)
 
 
 def record_to_sample(row: Row) -> Sample:
-    known = {name: row[name] for name in ("label", "source", "task", "turns")}
-    said = f"{row['task']}, {row['id']}: {len(row['turns'])} turns"
+    metadata = {field: row[field] for field in ("label", "source", "task", "turns")}
+    metadata["flip"] = False
     return Sample(
-        id=row["id"], input=said, target=row["label"] or "", metadata=known | {"flip": False}
+        id=row["id"],
+        input=f"{row['task']}, {row['id']}: {len(row['turns'])} turns",
+        target=row["label"] or "",
+        metadata=metadata,
     )

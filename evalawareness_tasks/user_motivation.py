@@ -131,18 +131,21 @@ def awareness_user_motivation(
         )
     arm: Placebo | None = "form" if placebo is True else placebo or None
     subject = Conversations("user_motivation", ASKED[arm], **shared)
-    judge = grade(uninstructed_prompts if arm == "judge" else grade_prompts)
-    cues = motivation_cues(subject.keys, "user_motivation")
     return subject.task(
-        VERSION, cues, needs_grader(), subject.reply(), subject.ask(), judge, about={"placebo": arm}
+        VERSION,
+        motivation_cues(subject.keys, "user_motivation"),
+        needs_grader(),
+        subject.reply(),
+        subject.ask(),
+        grade(uninstructed_prompts if arm == "judge" else grade_prompts),
+        about={"placebo": arm},
     )
 
 
 def grade_prompts(state: TaskState, prompt: str = GRADE_PROMPT) -> Prompts:
-    answers = state.store_as(Record).answers
     return {
         key: prompt.format(material=delimited(reply.text))
-        for key, reply in answers.items()
+        for key, reply in state.store_as(Record).answers.items()
         if not observer_fault(reply)
     }
 

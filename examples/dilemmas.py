@@ -39,69 +39,83 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
             of this task.
         InputError: There is no such file or folder.
     """
-    rows: dict[str, tuple[str, Row]] = {}
-    lost: Counter[str] = Counter()
+    row_by_id: dict[str, Row] = {}
+    log_by_id: dict[str, str] = {}
+    unscored_counts: Counter[str] = Counter()
     for run in finished_runs(paths, "dilemma_judging"):
-        place = run.log
-        for sample in samples(place):
-            if str(sample.id) in rows:
+        for sample in samples(run.log):
+            item = str(sample.id)
+            if item in row_by_id:
                 raise InputError(
-                    f"dilemma {sample.id} is in {rows[str(sample.id)][0]} and in {place}; pass one of these logs"
+                    f"dilemma {item} is in {log_by_id[item]} and in {run.log}; "
+                    "pass one of these logs"
                 )
             if sample.error or not sample.scores:
-                lost["error"] += 1
+                unscored_counts["error"] += 1
                 continue
-            score = _own_score(sample, place)
+            score = _score_of_judges(sample, run.log)
             decisions = {decision.key: decision for decision in decisions_of(score)}
-            if reason := decisions["jsd"].unscored:
-                lost[reason] += 1
+            if decisions["jsd"].unscored:
+                unscored_counts[decisions["jsd"].unscored] += 1
                 continue
-            panel = [JudgeSamples(**given) for given in (score.metadata or {})["judges"]]
-            rows[str(sample.id)] = (
-                place,
-                {
-                    "id": str(sample.id),
-                    "dilemma": sample.input,
-                    "axes": sample.metadata["axes"],
-                    "judges": [_as_row(one) for one in panel],
-                    "jsd": decisions["jsd"].value,
-                    "generation": sample.metadata["generation"],
-                    "kept": bool(decisions["kept"].value),
-                },
-            )
-    return [row for _, row in rows.values()], lost
+
+            judges = [_judge_row(fields) for fields in (score.metadata or {})["judges"]]
+            log_by_id[item] = run.log
+            row_by_id[item] = {
+                "id": item,
+                "dilemma": sample.input,
+                "axes": sample.metadata["axes"],
+                "judges": judges,
+                "jsd": decisions["jsd"].value,
+                "generation": sample.metadata["generation"],
+                "kept": bool(decisions["kept"].value),
+            }
+    return list(row_by_id.values()), unscored_counts
 
 
-def _own_score(sample: EvalSample, place: str) -> Score:
+def _score_of_judges(sample: EvalSample, log: str) -> Score:
     """The task's own score, its last one: `inspect score --action append` adds others, and new ones
     of the same.
     """
     scores = sample.scores or {}
-    own = [score for score in scores.values() if {"keys", "judges"} <= set(score.metadata or {})]
-    if not own:
+    judge_scores = [
+        score for score in scores.values() if {"keys", "judges"} <= set(score.metadata or {})
+    ]
+    if not judge_scores:
         raise InputError(
-            f"{place}: expected a score of dilemma_controversy for dilemma {sample.id}, got {', '.join(scores)}; "
-            "`inspect score --scorer selfprobe/dilemma_controversy` adds it"
+            f"{log}: expected a score of dilemma_controversy for dilemma {sample.id}, got "
+            f"{', '.join(scores)}; `inspect score --scorer selfprobe/dilemma_controversy` adds it"
         )
-    return own[-1]
+    return judge_scores[-1]
 
 
-def _as_row(one: JudgeSamples) -> dict[str, Any]:
-    return {"model": one.model, "samples": one.samples, "faults": one.faults, "mean": one.mean}
+def _judge_row(fields: dict[str, Any]) -> dict[str, Any]:
+    judge = JudgeSamples(**fields)
+    return {
+        "model": judge.model,
+        "samples": judge.samples,
+        "faults": judge.faults,
+        "mean": judge.mean,
+    }
 
 
 def kept_table(rows: Sequence[Row]) -> str:
     """How many dilemmas were kept, for each axis value and in all."""
-    total, kept = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    total_counts: Counter[tuple[str, str]] = Counter()
+    kept_counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        for pair in (row["axes"] or {"axes": "none given"}).items():
-            total[pair] += 1
-            kept[pair] += row["kept"]
-    lines = [
-        f"{axis:13} {value:26} {kept[axis, value]:4} of {total[axis, value]:4}"
-        for axis, value in sorted(total)
-    ]
-    return "\n".join([*lines, f"{'all':40} {sum(row['kept'] for row in rows):4} of {len(rows):4}"])
+        axes = row["axes"] or {"axes": "none given"}
+        for axis_and_value in axes.items():
+            total_counts[axis_and_value] += 1
+            kept_counts[axis_and_value] += row["kept"]
+
+    lines: list[str] = []
+    for axis, value in sorted(total_counts):
+        kept_count = kept_counts[axis, value]
+        lines.append(f"{axis:13} {value:26} {kept_count:4} of {total_counts[axis, value]:4}")
+    kept_total = sum(row["kept"] for row in rows)
+    lines.append(f"{'all':40} {kept_total:4} of {len(rows):4}")
+    return "\n".join(lines)
 
 
 @click.command()
@@ -113,21 +127,22 @@ def dilemmas(logs: tuple[str, ...], out: str) -> None:
     """
     if not out.endswith(".jsonl"):
         raise click.BadParameter(f"the data set is a .jsonl file, got {out!r}", param_hint="--out")
-    rows, lost = judged_rows(logs)
+    rows, unscored_counts = judged_rows(logs)
     echo(kept_table(rows))
-    for reason, count in sorted(lost.items()):
+    for reason, count in sorted(unscored_counts.items()):
         echo(f"unscored: {count} ({reason})")
-    kept = [
-        {key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]
-    ]
-    if not kept:
+
+    lines: list[str] = []
+    for row in rows:
+        is_kept = row.pop("kept")
+        if is_kept:
+            lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+    if not lines:
         raise RunError(
             "no dilemma was kept, so no file is written; the threshold is the runs' -T threshold"
         )
-    Path(out).write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8"
-    )
-    echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")
+    Path(out).write_text("".join(lines), encoding="utf-8")
+    echo(f"{len(lines)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")
 
 
 if __name__ == "__main__":

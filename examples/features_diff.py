@@ -15,6 +15,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,14 @@ from selfprobe.studies.features import (
 )
 
 EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
-SMALL = range(2, 21)
+SMALL_CLUSTER_COUNTS = range(2, 21)
 """Numbers of clusters that are tried beside those of the paper's curve."""
-SEEDS = 3
+FURTHER_STARTS = 3
 """Further starts of k-means that a clustering is compared with."""
-STABLE = 0.8
+MIN_STABILITY = 0.8
 """Adjusted Rand index from which a clustering is called stable."""
-ANY = "any evidence"
-GROUP = "group: "
+ANY_EVIDENCE = "any evidence"
+GROUP_PREFIX = "group: "
 """Beginning of the columns of prompts.parquet that count a feature's quotes."""
 
 Vectors = npt.NDArray[np.float64]
@@ -59,69 +60,78 @@ def counts(vectors: Vectors, grid: Sequence[int]) -> pd.DataFrame:
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-    most = len(np.unique(vectors, axis=0))
-    rows = []
-    for k in sorted(k for k in {*SMALL, *grid} if 2 <= k < most):
-        labels = KMeans(k, n_init=4, random_state=0).fit_predict(vectors)
-        others = [
-            KMeans(k, n_init=4, random_state=seed).fit_predict(vectors)
-            for seed in range(1, SEEDS + 1)
-        ]
-        stability = float(np.mean([adjusted_rand_score(labels, other) for other in others]))
+    distinct_count = len(np.unique(vectors, axis=0))
+    rows: list[dict[str, float]] = []
+    for cluster_count in sorted({*SMALL_CLUSTER_COUNTS, *grid}):
+        if not 2 <= cluster_count < distinct_count:
+            continue
+        labels = KMeans(cluster_count, n_init=4, random_state=0).fit_predict(vectors)
+        rand_indices: list[float] = []
+        for seed in range(1, FURTHER_STARTS + 1):
+            other_labels = KMeans(cluster_count, n_init=4, random_state=seed).fit_predict(vectors)
+            rand_indices.append(adjusted_rand_score(labels, other_labels))
         rows.append(
             {
-                "clusters": k,
+                "clusters": cluster_count,
                 "silhouette": float(silhouette_score(vectors, labels)),
-                "stability": stability,
+                "stability": float(np.mean(rand_indices)),
             }
         )
     return pd.DataFrame(rows, columns=["clusters", "silhouette", "stability"])
 
 
-def chosen(found: pd.DataFrame) -> int:
+def best_cluster_count(clusterings: pd.DataFrame) -> int:
     """The number with the largest silhouette among the stable ones; where none is stable, the most
     stable.
     """
-    if found.empty:
+    if clusterings.empty:
         return 1
-    stable = found[found.stability >= STABLE]
-    best = stable.silhouette.idxmax() if len(stable) else found.stability.idxmax()
-    return int(found.clusters[best])
+    stable = clusterings[clusterings.stability >= MIN_STABILITY]
+    best_row = clusterings.stability.idxmax()
+    if len(stable):
+        best_row = stable.silhouette.idxmax()
+    return int(clusterings.clusters[best_row])
 
 
-def placed(before: dict[str, Any], old: Vectors, new: Vectors) -> Taxonomy:
-    """Each new quote in the old cluster whose centre is nearest; `before` is a taxonomy.json."""
-    centres = np.stack(
-        [old[list(cluster["quotes"])].mean(axis=0) for cluster in before["clusters"]]
-    )
-    away = np.linalg.norm(new[:, None] - centres[None], axis=2)  # [quote, cluster]
-    nearest = away.argmin(axis=1)
-    clusters = []
-    for at, cluster in enumerate(before["clusters"]):
-        mine = np.flatnonzero(nearest == at)
-        rows = tuple(int(i) for i in mine[np.argsort(away[mine, at], kind="stable")])
-        clusters.append(QuoteCluster(**{**cluster, "quotes": rows}))
-    return Taxonomy(tuple(clusters), tuple(before["groups"]), str(before.get("reply", "")))
+def assign_quotes(taxonomy: dict[str, Any], old: Vectors, new: Vectors) -> Taxonomy:
+    """Each new quote in the old cluster whose centre is nearest; `taxonomy` is a taxonomy.json."""
+    old_clusters = taxonomy["clusters"]
+    centres = np.stack([old[list(cluster["quotes"])].mean(axis=0) for cluster in old_clusters])
+    distances = np.linalg.norm(new[:, None] - centres[None], axis=2)  # [quote, cluster]
+    nearest_cluster = distances.argmin(axis=1)
+
+    clusters: list[QuoteCluster] = []
+    for cluster_index, cluster in enumerate(old_clusters):
+        quotes = np.flatnonzero(nearest_cluster == cluster_index)
+        order = np.argsort(distances[quotes, cluster_index], kind="stable")
+        sorted_quotes = tuple(int(quote) for quote in quotes[order])
+        clusters.append(QuoteCluster(**{**cluster, "quotes": sorted_quotes}))
+    return Taxonomy(tuple(clusters), tuple(taxonomy["groups"]), str(taxonomy.get("reply", "")))
 
 
 def again(logs: Sequence[str], before: Path, out: Path) -> pd.DataFrame:
     """The prompts of new logs with the features of the folder `before`; also written to
     out/prompts.parquet.
     """
-    earlier = json.loads((before / "taxonomy.json").read_text(encoding="utf-8"))
-    there = evidence_in(logs)
-    old = anyio.run(
-        lambda: embed([str(row["quote"]) for row in earlier["evidence"]], model=earlier["embedder"])
-    )
-    new = anyio.run(lambda: embed(list(there.quotes.quote), model=earlier["embedder"]))
-    table = prompt_features(there.prompts, there.quotes, placed(earlier, old, new))
+    taxonomy = json.loads((before / "taxonomy.json").read_text(encoding="utf-8"))
+    evidence = evidence_in(logs)
+    old_quotes = [str(row["quote"]) for row in taxonomy["evidence"]]
+    old_vectors = _embedded(old_quotes, taxonomy["embedder"])
+    new_vectors = _embedded(list(evidence.quotes.quote), taxonomy["embedder"])
+
+    new_taxonomy = assign_quotes(taxonomy, old_vectors, new_vectors)
+    table = prompt_features(evidence.prompts, evidence.quotes, new_taxonomy)
     out.mkdir(parents=True, exist_ok=True)
     table.to_parquet(out / "prompts.parquet", index=False)
     return table
 
 
+def _embedded(quotes: list[str], embedder: str) -> Vectors:
+    return anyio.run(partial(embed, quotes, model=embedder))
+
+
 @dataclass(frozen=True)
-class Moved:
+class FeatureChange:
     """A feature before and after, over the prompts of both folders."""
 
     feature: str
@@ -130,50 +140,73 @@ class Moved:
     after: int
     change: Estimate
     """Change of the share of prompts."""
-    p: float
+    p_value: float
     """McNemar's exact test, corrected over the features (Holm)."""
 
 
-def diff(before: Path, after: Path) -> tuple[list[Moved], list[str]]:
+def diff(before: Path, after: Path) -> tuple[list[FeatureChange], list[str]]:
     """What changed from one folder to another, and notes on what one of them has alone.
 
     Raises:
         SystemExit: A prompt id is of several data sets, or no id is in both folders.
     """
-    old, new = (
-        pd.read_parquet(folder / "prompts.parquet").set_index("item") for folder in (before, after)
-    )
-    both = sorted(set(old.index) & set(new.index))
-    if not both or old.index.has_duplicates or new.index.has_duplicates:
+    old = pd.read_parquet(before / "prompts.parquet").set_index("item")
+    new = pd.read_parquet(after / "prompts.parquet").set_index("item")
+    items = sorted(set(old.index) & set(new.index))
+    if not items or old.index.has_duplicates or new.index.has_duplicates:
         raise SystemExit(
             f"{before} and {after} are paired by prompt id: each id once, and some in both"
         )
-    tables = {before: old, after: new}
-    notes = [
-        f"{len(table) - len(both)} of {len(table)} prompts are in {folder} alone"
-        for folder, table in tables.items()
-        if len(table) > len(both)
-    ]
-    groups = {folder: [c for c in table if c.startswith(GROUP)] for folder, table in tables.items()}
-    shared = [column for column in groups[before] if column in groups[after]]
-    for folder, columns in groups.items():
-        if alone := [column.removeprefix(GROUP) for column in columns if column not in shared]:
+
+    notes: list[str] = []
+    for folder, table in ((before, old), (after, new)):
+        unpaired_count = len(table) - len(items)
+        if unpaired_count:
+            notes.append(f"{unpaired_count} of {len(table)} prompts are in {folder} alone")
+
+    old_groups = _group_columns(old)
+    new_groups = _group_columns(new)
+    for folder, columns, other_columns in (
+        (before, old_groups, new_groups),
+        (after, new_groups, old_groups),
+    ):
+        unshared = [
+            column.removeprefix(GROUP_PREFIX) for column in columns if column not in other_columns
+        ]
+        if unshared:
             notes.append(
-                f"only {folder} has: {', '.join(alone)}; `again --before {before}` gives both the same features"
+                f"only {folder} has: {', '.join(unshared)}; "
+                f"`again --before {before}` gives both the same features"
             )
-    has = {ANY: (old.aware[both] > 0, new.aware[both] > 0)}
-    has |= {
-        column.removeprefix(GROUP): (old[column][both] > 0, new[column][both] > 0)
-        for column in shared
-    }
-    moved = []
-    for feature, (was, now) in has.items():
-        less = now.astype(float) - was.astype(float)
-        change = clustered_mean(less, both, unit="prompt", interval="difference")
-        p = mcnemar(was.to_numpy(dtype=bool), now.to_numpy(dtype=bool))
-        moved.append(Moved(feature, int(was.sum()), int(now.sum()), change, p))
-    corrected = holm([one.p for one in moved])
-    return [replace(one, p=float(p)) for one, p in zip(moved, corrected, strict=True)], notes
+
+    changes = [_change(ANY_EVIDENCE, old.aware[items] > 0, new.aware[items] > 0)]
+    for column in old_groups:
+        if column in new_groups:
+            feature = column.removeprefix(GROUP_PREFIX)
+            changes.append(_change(feature, old[column][items] > 0, new[column][items] > 0))
+
+    corrected = holm([change.p_value for change in changes])
+    corrected_changes = [
+        replace(change, p_value=float(p_value))
+        for change, p_value in zip(changes, corrected, strict=True)
+    ]
+    return corrected_changes, notes
+
+
+def _group_columns(table: pd.DataFrame) -> list[str]:
+    return [column for column in table if column.startswith(GROUP_PREFIX)]
+
+
+def _change(feature: str, had: pd.Series, has: pd.Series) -> FeatureChange:
+    """Change of one feature, with its uncorrected p."""
+    differences = has.astype(float) - had.astype(float)
+    return FeatureChange(
+        feature,
+        before=int(had.sum()),
+        after=int(has.sum()),
+        change=clustered_mean(differences, list(had.index), unit="prompt", interval="difference"),
+        p_value=mcnemar(had.to_numpy(dtype=bool), has.to_numpy(dtype=bool)),
+    )
 
 
 def main() -> None:
@@ -182,35 +215,38 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    number, new, two = (commands.add_parser(name) for name in ("count", "again", "diff"))
-    for one in (number, new):
-        one.add_argument("logs", nargs="+", help="logs of user_motivation")
-    number.add_argument("--embedder", default=EMBEDDER)
-    new.add_argument(
+    count_command = commands.add_parser("count")
+    again_command = commands.add_parser("again")
+    diff_command = commands.add_parser("diff")
+    for command in (count_command, again_command):
+        command.add_argument("logs", nargs="+", help="logs of user_motivation")
+    count_command.add_argument("--embedder", default=EMBEDDER)
+    again_command.add_argument(
         "--before", type=Path, required=True, help="folder that `awareness features` wrote"
     )
-    new.add_argument("--out", type=Path, required=True)
-    two.add_argument("folders", nargs=2, type=Path)
-    given = parser.parse_args()
-    if given.command == "count":
-        vectors = anyio.run(
-            lambda: embed(list(evidence_in(given.logs).quotes.quote), model=given.embedder)
-        )
-        found = counts(vectors, list(inertia_curve(vectors)))
-        print(found.round(3).to_string(index=False))
+    again_command.add_argument("--out", type=Path, required=True)
+    diff_command.add_argument("folders", nargs=2, type=Path)
+
+    arguments = parser.parse_args()
+    if arguments.command == "count":
+        quotes = list(evidence_in(arguments.logs).quotes.quote)
+        vectors = _embedded(quotes, arguments.embedder)
+        clusterings = counts(vectors, list(inertia_curve(vectors)))
+        print(clusterings.round(3).to_string(index=False))
         print(
-            f"--clusters {chosen(found)} has the largest silhouette among the numbers with a stability of {STABLE}"
+            f"--clusters {best_cluster_count(clusterings)} has the largest silhouette among the "
+            f"numbers with a stability of {MIN_STABILITY}"
         )
-    elif given.command == "again":
-        print(
-            f"{len(again(given.logs, given.before, given.out))} prompts: {given.out}/prompts.parquet"
-        )
+    elif arguments.command == "again":
+        table = again(arguments.logs, arguments.before, arguments.out)
+        print(f"{len(table)} prompts: {arguments.out}/prompts.parquet")
     else:
-        moved, notes = diff(*given.folders)
-        for row in moved:
+        changes, notes = diff(*arguments.folders)
+        for row in changes:
             change = f"{row.change.value:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
             print(
-                f"{row.feature}: {row.before} → {row.after} prompts, {change}, p = {row.p:.3g} (Holm)"
+                f"{row.feature}: {row.before} → {row.after} prompts, {change}, "
+                f"p = {row.p_value:.3g} (Holm)"
             )
         print("\n".join(notes))
 

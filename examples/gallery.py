@@ -62,32 +62,42 @@ def main(out: Path, *names: str) -> None:
     Raises:
         InputError: No such page.
     """
-    if unknown := set(names) - set(PAGES):
+    unknown_names = set(names) - set(PAGES)
+    if unknown_names:
         raise InputError(
-            f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}"
+            f"there is no page {', '.join(sorted(unknown_names))}; there are {', '.join(PAGES)}"
         )
-    rows = []
+
+    rows: list[dict[str, str]] = []
     for name in names or PAGES:
-        began = time.monotonic()
-        told, commands = PAGES[name]
-        print(f"{name}: {told}", flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            for command in commands:
-                program, *given = shlex.split(command.replace("OUT", str(out / name)))
-                subprocess.run(
-                    [str(Path(sys.executable).with_name(program)), *given], cwd=folder, check=True
-                )
-        made = next((out / name).rglob("index.html")).relative_to(out).as_posix()
-        size = (out / made).stat().st_size / 1e6
-        print(f"{name}: {out / made} ({size:.1f} MB, {time.monotonic() - began:.0f} s)", flush=True)
-        rows.append({"page": Markup('<a href="{}">{}</a>').format(made, name), "told": told})
-    columns = (Column("page", "page"), Column("what it shows", "told"))
-    whole = Page(
+        start_seconds = time.monotonic()
+        summary, commands = PAGES[name]
+        print(f"{name}: {summary}", flush=True)
+        run_commands([command.replace("OUT", str(out / name)) for command in commands])
+
+        page_file = next((out / name).rglob("index.html"))
+        link = page_file.relative_to(out).as_posix()
+        size_mb = page_file.stat().st_size / 1e6
+        spent_seconds = time.monotonic() - start_seconds
+        print(f"{name}: {page_file} ({size_mb:.1f} MB, {spent_seconds:.0f} s)", flush=True)
+        rows.append({"page": Markup('<a href="{}">{}</a>').format(link, name), "summary": summary})
+
+    columns = (Column("page", "page"), Column("what it shows", "summary"))
+    gallery_page = Page(
         "gallery",
         "Finished pages, made by make gallery.",
         [Section("Pages", [Table(rows, columns)])],
     )
-    print(write(whole, str(out)))
+    print(write(gallery_page, str(out)))
+
+
+def run_commands(commands: list[str]) -> None:
+    """Run the commands of this environment in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        for command in commands:
+            program, *arguments = shlex.split(command)
+            program_path = str(Path(sys.executable).with_name(program))
+            subprocess.run([program_path, *arguments], cwd=folder, check=True)
 
 
 if __name__ == "__main__":

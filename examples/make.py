@@ -13,6 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+
+def program(name: str) -> str:
+    """Path of a program of this environment."""
+    return str(Path(sys.executable).with_name(name))
+
+
 HERE = Path(__file__).parent
 MODELS = (
     "planted/ada?access=.85&general=.3",
@@ -27,14 +33,13 @@ PAIRS = 40
 
 def commands(logs: Path) -> list[list[str]]:
     """What is run, as a user would type it."""
-    selfprobe, inspect = (
-        [str(Path(sys.executable).with_name(name))] for name in ("selfprobe", "inspect")
-    )
-    matrix = ["--models", ",".join(MODELS), "--tasks", "kth_word", "--limit", str(ITEMS), "--yes"]
-    preference = ["--model", "embedded/smollm2", "-T", f"pairs={PAIRS}", "--display", "plain"]
+    matrix_options = ["--models", ",".join(MODELS), "--tasks", "kth_word"]
+    matrix_options += ["--limit", str(ITEMS), "--yes", "--log-dir", str(logs / "matrix")]
+    preference_options = ["--model", "embedded/smollm2", "-T", f"pairs={PAIRS}"]
+    preference_options += ["--display", "plain", "--log-dir", str(logs)]
     return [
-        [*selfprobe, "matrix", *matrix, "--log-dir", str(logs / "matrix")],
-        [*inspect, "eval", "selfprobe/pairwise_preference", *preference, "--log-dir", str(logs)],
+        [program("selfprobe"), "matrix", *matrix_options],
+        [program("inspect"), "eval", "selfprobe/pairwise_preference", *preference_options],
     ]
 
 
@@ -42,25 +47,23 @@ def main() -> None:
     """Replace both; the runs happen outside of any checkout, so that logs name no commit and no
     path.
     """
+    environment = os.environ | {"INSPECT_LOG_FORMAT": "eval"}
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder) / "logs"
         for command in commands(logs):
-            subprocess.run(
-                command, cwd=folder, env=os.environ | {"INSPECT_LOG_FORMAT": "eval"}, check=True
-            )
+            subprocess.run(command, cwd=folder, env=environment, check=True)
+
         shutil.rmtree(HERE / "logs", ignore_errors=True)
         (HERE / "logs").mkdir()
         for log in sorted(logs.rglob("*.eval")):
             keep(log)
-        report = ["report", "logs", "--out", "report"]
-        subprocess.run(
-            [str(Path(sys.executable).with_name("selfprobe")), *report], cwd=HERE, check=True
-        )
+        report_command = [program("selfprobe"), "report", "logs", "--out", "report"]
+        subprocess.run(report_command, cwd=HERE, check=True)
         shutil.rmtree(HERE / "report" / "tables")  # the page does not lead there
-    photographed(HERE / "report" / "index.html", HERE.parent / "docs" / "report.png")
+    take_picture(HERE / "report" / "index.html", HERE.parent / "docs" / "report.png")
 
 
-def photographed(page: Path, picture: Path) -> None:
+def take_picture(page: Path, picture: Path) -> None:
     """The page's first screen, as Chromium shows it; without Chromium the picture stays, as a line
     says.
     """
@@ -68,16 +71,15 @@ def photographed(page: Path, picture: Path) -> None:
     if browser is None:
         print(f"{picture.name} stays as it is: it is taken with chromium, and there is none")
         return
-    look = [
+    browser_options = [
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
         "--hide-scrollbars",
         "--window-size=1280,660",
+        f"--screenshot={picture}",
     ]
-    subprocess.run(
-        [browser, *look, f"--screenshot={picture}", page.as_uri()], check=True, capture_output=True
-    )
+    subprocess.run([browser, *browser_options, page.as_uri()], check=True, capture_output=True)
 
 
 def keep(log: Path) -> None:
@@ -88,12 +90,12 @@ def keep(log: Path) -> None:
 
     from selfprobe.embed.weights import fetch
 
-    said = (
-        read_eval_log(str(log)).model_dump_json().replace(f"{fetch().parent.resolve()}{os.sep}", "")
-    )
-    whole = EvalLog.model_validate_json(said)
-    model = whole.eval.model.split("/")[-1].split("?")[0]
-    write_eval_log(whole, str(HERE / "logs" / f"{whole.eval.task.split('/')[-1]}-{model}.eval"))
+    weights_folder = f"{fetch().parent.resolve()}{os.sep}"
+    log_json = read_eval_log(str(log)).model_dump_json()
+    portable_log = EvalLog.model_validate_json(log_json.replace(weights_folder, ""))
+    task = portable_log.eval.task.split("/")[-1]
+    model = portable_log.eval.model.split("/")[-1].split("?")[0]
+    write_eval_log(portable_log, str(HERE / "logs" / f"{task}-{model}.eval"))
 
 
 if __name__ == "__main__":

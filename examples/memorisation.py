@@ -31,6 +31,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from inspect_ai import Task, task
@@ -115,11 +116,13 @@ EXCHANGED = {
 }
 """Words, and what stands for each in a perturbed row: another wording of the same."""
 
-COUNT = 12  # words to continue
-NEAR = (
-    20  # words before the break, of which at least FEWEST are exchanged: what is near recalls most
-)
-FEWEST = 3
+CONTINUED_WORDS = 12
+"""Number of words to continue."""
+WORDS_BEFORE_BREAK = 20
+"""Words before the break, of which at least MIN_EXCHANGED_WORDS are exchanged: what is near recalls
+most.
+"""
+MIN_EXCHANGED_WORDS = 3
 
 ACT = GenerateConfig(temperature=0, max_tokens=128, reasoning_effort="none")
 
@@ -143,13 +146,13 @@ def memorisation(
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """
     whole(rows=rows)
-    names = (
-        bundled()
-        if dataset is None
-        else dataset.split(",")
-        if isinstance(dataset, str)
-        else dataset
-    )
+    if dataset is None:
+        names = bundled()
+    elif isinstance(dataset, str):
+        names = dataset.split(",")
+    else:
+        names = dataset
+
     table = probes([name.strip() for name in names], rows)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
@@ -164,13 +167,14 @@ def memorisation(
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    given = state.metadata
-    if given["perturbed"] is None:
-        return {"canary": CANARY_PROMPT.format(name=given["set"], shown=state.input_text)}
-    shown = {"row": state.input_text, "perturbed": given["perturbed"]}
+    set_name = state.metadata["set"]
+    perturbed_text = state.metadata["perturbed"]
+    if perturbed_text is None:
+        return {"canary": CANARY_PROMPT.format(name=set_name, shown=state.input_text)}
+    text_by_arm = {"row": state.input_text, "perturbed": perturbed_text}
     return {
-        key: ROW_PROMPT.format(name=given["set"], shown=text, count=COUNT)
-        for key, text in shown.items()
+        arm: ROW_PROMPT.format(name=set_name, shown=text, count=CONTINUED_WORDS)
+        for arm, text in text_by_arm.items()
     }
 
 
@@ -180,32 +184,45 @@ def probes(names: Sequence[str], rows: int) -> Table:
     Raises:
         InputError: No row of them can be asked; what `load` raises.
     """
-    asked, aside = list[Row](), dict[str, str]()
+    unfit_reason = (
+        f"fewer than {MIN_EXCHANGED_WORDS} of the {WORDS_BEFORE_BREAK} words before its middle can "
+        "be exchanged, or its text is short"
+    )
+    asked_rows: list[Row] = []
+    unfit_rows: dict[str, str] = {}
     for name in names:
-        drawn = sorted(
-            load(name, ()).rows, key=lambda row: hashlib.sha256(str(row["id"]).encode()).digest()
-        )
-        if guid := canary(name):
-            first, _, rest = guid.partition("-")
-            asked.append(
+        drawn_rows = sorted(load(name, ()).rows, key=_digest_of_id)
+        guid = canary(name)
+        if guid:
+            guid_start, _, guid_end = guid.partition("-")
+            asked_rows.append(
                 {
                     "id": f"{name} canary",
                     "set": name,
-                    "shown": first,
+                    "shown": guid_start,
                     "perturbed": None,
-                    "follows": [rest],
+                    "follows": [guid_end],
                 }
             )
-        fit = {f"{name} {row['id']}": broken(row) for row in drawn}
-        left_out = f"fewer than {FEWEST} of the {NEAR} words before its middle can be exchanged, or its text is short"
-        aside |= {row: left_out for row, found in fit.items() if found is None}
-        told = [(row, found) for row, found in fit.items() if found is not None][:rows]
-        asked += [{"id": row, "set": name} | found for row, found in told]
-    if not asked:
-        raise InputError(
-            f"{', '.join(names)}: no row can be asked: {next(iter(aside.values()), 'there are none')}"
-        )
-    return table_of(",".join(names), asked, aside)
+
+        asked_count = 0
+        for row in drawn_rows:
+            row_id = f"{name} {row['id']}"
+            broken_row = broken(row)
+            if broken_row is None:
+                unfit_rows[row_id] = unfit_reason
+            elif asked_count < rows:
+                asked_rows.append({"id": row_id, "set": name} | broken_row)
+                asked_count += 1
+
+    if not asked_rows:
+        reason = unfit_reason if unfit_rows else "there are none"
+        raise InputError(f"{', '.join(names)}: no row can be asked: {reason}")
+    return table_of(",".join(names), asked_rows, unfit_rows)
+
+
+def _digest_of_id(row: Row) -> bytes:
+    return hashlib.sha256(str(row["id"]).encode()).digest()
 
 
 def broken(row: Row) -> Row | None:
@@ -213,20 +230,31 @@ def broken(row: Row) -> Row | None:
     None if unfit.
     """
     text = max(texts(row), key=len, default="")
-    starts = [match.start() for match in re.finditer(r"\S+", text)]
-    if len(starts) < 2 * COUNT:
+    word_starts = [match.start() for match in re.finditer(r"\S+", text)]
+    if len(word_starts) < 2 * CONTINUED_WORDS:
         return None
-    middle = starts[min(len(starts) // 2, len(starts) - COUNT)]
-    line, inside = json.dumps(row, ensure_ascii=False), json.dumps(text, ensure_ascii=False)[1:-1]
-    before = json.dumps(text[:middle], ensure_ascii=False)[1:-1].rstrip()
-    shown, follows = line[: line.index(inside)] + before, words(text[middle:], limit=COUNT)
-    near = words(text[:middle])[-NEAR:]
-    changed = sum(exchanged(word) != word for word in near)
-    return (
-        {"shown": shown, "perturbed": exchanged(shown), "follows": follows}
-        if changed >= FEWEST
-        else None
-    )
+    middle_word = min(len(word_starts) // 2, len(word_starts) - CONTINUED_WORDS)
+    first_half = text[: word_starts[middle_word]]
+    second_half = text[word_starts[middle_word] :]
+
+    near_words = words(first_half)[-WORDS_BEFORE_BREAK:]
+    exchanged_count = sum(exchanged(word) != word for word in near_words)
+    if exchanged_count < MIN_EXCHANGED_WORDS:
+        return None
+
+    row_json = json.dumps(row, ensure_ascii=False)
+    text_start = row_json.index(_json_inside(text))
+    broken_json = row_json[:text_start] + _json_inside(first_half).rstrip()
+    return {
+        "shown": broken_json,
+        "perturbed": exchanged(broken_json),
+        "follows": words(second_half, limit=CONTINUED_WORDS),
+    }
+
+
+def _json_inside(text: str) -> str:
+    """A text as JSON, without the quotation marks."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def texts(value: object) -> Iterator[str]:
@@ -245,19 +273,21 @@ def exchanged(text: str) -> str:
     'Compose concerning this sea.'
     """
 
-    def other(match: re.Match[str]) -> str:
-        word = EXCHANGED[match[0].lower()]
-        return word[0].upper() + word[1:] if match[0][0].isupper() else word
+    def in_other_words(match: re.Match[str]) -> str:
+        wording = EXCHANGED[match[0].lower()]
+        if match[0][0].isupper():
+            return wording[0].upper() + wording[1:]
+        return wording
 
-    return re.sub(
-        rf"(?<![\w'’-])(?:{'|'.join(EXCHANGED)})(?![\w'’-])", other, text, flags=re.IGNORECASE
-    )
+    any_word = "|".join(EXCHANGED)
+    pattern = rf"(?<![\w'’-])(?:{any_word})(?![\w'’-])"
+    return re.sub(pattern, in_other_words, text, flags=re.IGNORECASE)
 
 
 def record_to_sample(row: Row) -> Sample:
-    about_it = {key: row[key] for key in ("set", "perturbed", "follows")}
+    metadata = {key: row[key] for key in ("set", "perturbed", "follows")}
     return Sample(
-        id=row["id"], input=row["shown"], target=" ".join(row["follows"]), metadata=about_it
+        id=row["id"], input=row["shown"], target=" ".join(row["follows"]), metadata=metadata
     )
 
 
@@ -281,43 +311,49 @@ def row_recall() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        follows: list[str] = state.metadata["follows"]
+        next_words: list[str] = state.metadata["follows"]
+        lines = [f"It goes on: {' '.join(next_words)!r}"]
+        decisions: list[Decision] = []
         acts: Mapping[str, Reply] = state.store_as(Record).acts
-        decisions = [judge(key, reply, follows) for key, reply in acts.items()]
-        said = "\n".join(f"{key}: {reply.text[:300]!r}" for key, reply in acts.items())
-        told = " ".join(follows)
-        return score_of(
-            decisions, answer=decisions[0].said, explanation=f"It goes on: {told!r}\n{said}"
-        )
+        for key, reply in acts.items():
+            decisions.append(judge(key, reply, next_words))
+            lines.append(f"{key}: {reply.text[:300]!r}")
+        return score_of(decisions, answer=decisions[0].said, explanation="\n".join(lines))
 
     return score
 
 
-def judge(key: str, reply: Reply, follows: Sequence[str]) -> Decision:
-    """One reply held against what follows in the data set."""
-    fault, truth = target_fault(reply), " ".join(follows)
+def judge(key: str, reply: Reply, next_words: Sequence[str]) -> Decision:
+    """One reply compared with what follows in the data set."""
+    fault = target_fault(reply)
+    truth = " ".join(next_words)
     if fault:
         return Decision(key=key, unscored=fault, truth=truth)
     if key == "canary":
-        value = float(follows[0] in reply.text.lower())
+        value = float(next_words[0] in reply.text.lower())
     else:
-        value = longest_run(follows, words(reply.text)) / len(follows)
+        value = longest_run(next_words, words(reply.text)) / len(next_words)
     return Decision(key=key, value=value, truth=truth, said=reply.text[:200])
 
 
-def longest_run(wanted: Sequence[str], said: Sequence[str]) -> int:
-    """Most words of `wanted` that stand in `said` in a row, in the same order.
+def longest_run(true_words: Sequence[str], reply_words: Sequence[str]) -> int:
+    """Most words of `true_words` that stand in `reply_words` in a row, in the same order.
 
     >>> longest_run(["a", "lamp", "at", "sea"], ["Once", "a", "lamp", "at", "home"])
     3
     """
-    left, right = [normalise(word) for word in wanted], [normalise(word) for word in said]
-    best, before = 0, [0] * (len(right) + 1)
-    for word in left:
-        row = [0]
-        row += [before[place] + 1 if word == other else 0 for place, other in enumerate(right)]
-        best, before = max(best, *row), row
-    return best
+    reply_normalised = [normalise(word) for word in reply_words]
+    longest = 0
+    # Per place in the reply, the length of the run that ends before it.
+    run_lengths = [0] * (len(reply_normalised) + 1)
+    for true_word in map(normalise, true_words):
+        next_lengths = [0]
+        for place, reply_word in enumerate(reply_normalised):
+            is_same = reply_word == true_word
+            next_lengths.append(run_lengths[place] + 1 if is_same else 0)
+        run_lengths = next_lengths
+        longest = max(longest, *run_lengths)
+    return longest
 
 
 def set_of(sample: SampleScore) -> str:
@@ -325,45 +361,67 @@ def set_of(sample: SampleScore) -> str:
     return str((sample.sample_metadata or {})["set"])
 
 
+@dataclass(frozen=True)
+class ArmScores:
+    """Scores of one row, as it stands and perturbed."""
+
+    set_name: str
+    item: str
+    row: float
+    perturbed: float
+
+
 def summarised(scores: Sequence[SampleScore]) -> dict[str, float]:
     """The numbers of `memorised`."""
-    found = [(sample, {d.key: d for d in decisions_of(sample.score)}) for sample in scores]
-    decisions = [d for _, by_key in found for d in by_key.values()]
-    pairs = [
-        (set_of(sample), str(sample.sample_id), by_key["row"].value, by_key["perturbed"].value)
-        for sample, by_key in found
-        if {"row", "perturbed"} <= by_key.keys()
-    ]
-    pairs = [pair for pair in pairs if pair[2] is not None and pair[3] is not None]
-    out: dict[str, float] = {}
+    decisions: list[Decision] = []
+    pairs: list[ArmScores] = []
+    for sample_score in scores:
+        decision_by_key = {decision.key: decision for decision in decisions_of(sample_score.score)}
+        decisions += decision_by_key.values()
+        if "row" not in decision_by_key or "perturbed" not in decision_by_key:
+            continue
+        row_score = decision_by_key["row"].value
+        perturbed_score = decision_by_key["perturbed"].value
+        if row_score is not None and perturbed_score is not None:
+            set_name = set_of(sample_score)
+            item = f"{set_name} {sample_score.sample_id}"
+            pairs.append(ArmScores(set_name, item, row_score, perturbed_score))
+
+    numbers: dict[str, float] = {}
     if pairs:
-        row, perturbed = (np.array([pair[side] for pair in pairs], dtype=float) for side in (2, 3))
-        out = difference("memorised", pairs)
-        out |= {
-            "row": row.mean(),
-            "perturbed": perturbed.mean(),
-            "verbatim": float(np.mean(row == 1)),
-        }
-    if said := [d.value for d in decisions if d.key == "canary" and d.value is not None]:
-        out["canaries"] = sum(said)
-    sets = list(dict.fromkeys(pair[0] for pair in pairs))
-    for name in sets if len(sets) > 1 else ():
-        out |= difference(f"{name}_memorised", [pair for pair in pairs if pair[0] == name])
-    shares = {
-        why: n / len(decisions)
-        for why, n in Counter(d.unscored for d in decisions if d.unscored).items()
-    }
-    out |= {"n": len(pairs), "unscored": math.fsum(shares.values())}
-    out |= {f"unscored_{why}": share for why, share in shares.items()} | cut_at(shares)
-    return {key: float(value) for key, value in out.items() if not math.isnan(value)}
+        numbers = memorised_numbers("memorised", pairs)
+        row_scores = [pair.row for pair in pairs]
+        numbers["row"] = float(np.mean(row_scores))
+        numbers["perturbed"] = float(np.mean([pair.perturbed for pair in pairs]))
+        numbers["verbatim"] = float(np.mean([row_score == 1 for row_score in row_scores]))
+
+    canary_scores = [
+        decision.value
+        for decision in decisions
+        if decision.key == "canary" and decision.value is not None
+    ]
+    if canary_scores:
+        numbers["canaries"] = sum(canary_scores)
+
+    set_names = list(dict.fromkeys(pair.set_name for pair in pairs))
+    if len(set_names) > 1:
+        for set_name in set_names:
+            pairs_of_set = [pair for pair in pairs if pair.set_name == set_name]
+            numbers |= memorised_numbers(f"{set_name}_memorised", pairs_of_set)
+
+    reason_counts = Counter(decision.unscored for decision in decisions if decision.unscored)
+    shares = {reason: count / len(decisions) for reason, count in reason_counts.items()}
+    numbers["n"] = len(pairs)
+    numbers["unscored"] = math.fsum(shares.values())
+    for reason, share in shares.items():
+        numbers[f"unscored_{reason}"] = share
+    numbers |= cut_at(shares)
+    return {name: float(number) for name, number in numbers.items() if not math.isnan(number)}
 
 
-def difference(
-    name: str, pairs: Sequence[tuple[str, str, float | None, float | None]]
-) -> dict[str, float]:
+def memorised_numbers(name: str, pairs: Sequence[ArmScores]) -> dict[str, float]:
     """Row less perturbed with its interval."""
-    less = np.array([pair[2] for pair in pairs], dtype=float) - np.array(
-        [pair[3] for pair in pairs], dtype=float
-    )
-    found = clustered_mean(less, [f"{pair[0]} {pair[1]}" for pair in pairs], interval="difference")
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+    differences = np.array([pair.row - pair.perturbed for pair in pairs])
+    items = [pair.item for pair in pairs]
+    estimate = clustered_mean(differences, items, interval="difference")
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

@@ -27,7 +27,7 @@ from selfprobe.study._registry import defaults_of, tasks
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
-REPLY = 300
+GUESSED_REPLY_TOKENS = 300
 """A rough guess of the tokens of a reply."""
 
 
@@ -61,30 +61,38 @@ class OpenAnswers(Study):
 
     def plan(self) -> Plan:
         """The prompts of the four rows, three draws of each reply."""
-        samples = {of: list(tasks()[OPEN](of=of).dataset)[: self.limit] for of in SETS}
-        prompts = [
-            p
-            for one in samples.values()
-            for s in one
-            for p in (s.metadata or {})["prompts"].values()
-        ]
         draws = int(defaults_of(OPEN)["epochs"])
-        calls, sent = draws * len(prompts), draws * sum(len(prompt) // 4 for prompt in prompts)
-        items = ", ".join(f"{of} ({len(one)} items)" for of, one in samples.items())
-        head = f"{len(self.models)} models × {items}, {draws} draws of each reply"
-        return Plan([head], [Cost(model.name, calls, sent, calls * REPLY) for model in self.models])
+        calls = 0
+        sent_tokens = 0
+        item_counts: list[str] = []
+        for task_name in SETS:
+            samples = list(tasks()[OPEN](of=task_name).dataset)[: self.limit]
+            item_counts.append(f"{task_name} ({len(samples)} items)")
+            for sample in samples:
+                prompts = (sample.metadata or {})["prompts"].values()
+                calls += draws * len(prompts)
+                sent_tokens += draws * sum(len(prompt) // 4 for prompt in prompts)
+
+        summary = (
+            f"{len(self.models)} models × {', '.join(item_counts)}, {draws} draws of each reply"
+        )
+        costs = [
+            Cost(model.name, calls, sent_tokens, calls * GUESSED_REPLY_TOKENS)
+            for model in self.models
+        ]
+        return Plan([summary], costs)
 
     def waves(self) -> Iterator[Wave]:
         """One run a model and row of the table."""
         models = [
             replace(model, args={**self.how.model_args, **model.args}) for model in self.models
         ]
-        runs_ = [
-            DescribedRun(OPEN, {"of": of} | self.how.shared, model)
-            for of in SETS
-            for model in models
-        ]
-        yield Wave(runs_, "Open answers")
+        described_runs: list[DescribedRun] = []
+        for task_name in SETS:
+            task_arguments = {"of": task_name} | self.how.shared
+            for model in models:
+                described_runs.append(DescribedRun(OPEN, task_arguments, model))
+        yield Wave(described_runs, "Open answers")
 
     def shown(self) -> Page:
         """The page of its runs, as `selfprobe report` makes it."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from selfprobe.text.parse import normalise, words
@@ -73,19 +72,19 @@ def read(path: Path) -> pd.DataFrame:
     Raises:
         SystemExit: The path holds neither a folder MODEL/model_outputs.json nor JSON lines.
     """
-    if path.is_dir():
-        files = sorted(path.glob("*/model_outputs.json"))
-        rows = [
-            {"model": file.parent.name, "item": row["instruction"], "start": row["output"] or ""}
-            for file in files
-            for row in json.loads(file.read_text(encoding="utf-8"))
-        ]
+    if not path.is_dir():
+        rows = pd.read_json(path, lines=True).to_dict("records")
+    else:
+        rows = []
+        for file in sorted(path.glob("*/model_outputs.json")):
+            model = file.parent.name
+            for row in json.loads(file.read_text(encoding="utf-8")):
+                reply = row["output"] or ""
+                rows.append({"model": model, "item": row["instruction"], "start": reply})
         if not rows:
             sys.exit(
                 f"{path}: expected folders with a model_outputs.json, such as alpaca_eval/results"
             )
-    else:
-        rows = pd.read_json(path, lines=True).to_dict("records")
     return pd.DataFrame([{"family": family(str(row["model"])), **row} for row in rows])
 
 
@@ -96,20 +95,24 @@ def family(model: str) -> str:
     ('mistral', 'openbuddy', 'nullmodel')
     """
     name = model.lower()
-    part = next((part for part in FAMILIES if part in name), name)
-    return SAME.get(part, part)
+    for family_name in FAMILIES:
+        if family_name in name:
+            return SAME.get(family_name, family_name)
+    return SAME.get(name, name)
 
 
 def first_words(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a model and a column a question, of those that all models answered: the reply's first
     word.
     """
-    rows = rows.assign(
-        word=[next((normalise(word) for word in words(text)), "") for text in rows.start]
-    )
-    return rows.pivot_table(index="model", columns="item", values="word", aggfunc="first").dropna(
-        axis=1
-    )
+    rows = rows.assign(word=rows.start.map(_first_word))
+    table = rows.pivot_table(index="model", columns="item", values="word", aggfunc="first")
+    return table.dropna(axis=1)
+
+
+def _first_word(reply: str) -> str:
+    reply_words = words(reply, limit=1)
+    return normalise(reply_words[0]) if reply_words else ""
 
 
 def agreements(
@@ -118,28 +121,38 @@ def agreements(
     """Of strangers and of relatives: the mean share of questions at which both models begin with
     the same word.
     """
-    codes = pd.factorize(table.to_numpy().ravel())[0].reshape(table.shape)  # [model, question]
-    first, second = np.triu_indices(len(table), 1)
-    kin = np.array([families[model] for model in table.index])
-    related = kin[first] == kin[second]
-    draws = (
-        rng.multinomial(table.shape[1], np.full(table.shape[1], 1 / table.shape[1]), DRAWS)
-        / table.shape[1]
-    )
-    found = {}
-    for name, chosen in (("strangers", ~related), ("relatives", related)):
-        by_question = np.mean(codes[first[chosen]] == codes[second[chosen]], axis=0)
-        low, high = np.quantile(draws @ by_question, (0.025, 0.975))
-        found[name] = Agreement(
-            float(by_question.mean()), float(low), float(high), int(chosen.sum())
+    model_count, question_count = table.shape
+    word_codes = pd.factorize(table.to_numpy().ravel())[0].reshape(table.shape)
+    first_models, second_models = np.triu_indices(model_count, 1)
+    family_of_model = np.array([families[model] for model in table.index])
+    is_related = family_of_model[first_models] == family_of_model[second_models]
+
+    equal_chances = np.full(question_count, 1 / question_count)
+    draw_counts = rng.multinomial(question_count, equal_chances, DRAWS)
+    question_weights = draw_counts / question_count  # [draw, question]
+
+    agreement_by_kind: dict[str, Agreement] = {}
+    for kind, is_of_kind in (("strangers", ~is_related), ("relatives", is_related)):
+        first_codes = word_codes[first_models[is_of_kind]]
+        second_codes = word_codes[second_models[is_of_kind]]
+        share_by_question = np.mean(first_codes == second_codes, axis=0)
+        low, high = np.quantile(question_weights @ share_by_question, (0.025, 0.975))
+        agreement_by_kind[kind] = Agreement(
+            value=float(share_by_question.mean()),
+            low=float(low),
+            high=float(high),
+            pairs=int(is_of_kind.sum()),
         )
-    return found
+    return agreement_by_kind
 
 
 def constant(table: pd.DataFrame) -> float:
     """The mean over models of what always saying the model's commonest first word reaches."""
-    values: list[npt.NDArray[np.object_]] = list(table.to_numpy())
-    return float(np.mean([pd.Series(row).value_counts(normalize=True).iloc[0] for row in values]))
+    commonest_shares: list[float] = []
+    for _, model_words in table.iterrows():
+        word_shares = model_words.value_counts(normalize=True)
+        commonest_shares.append(word_shares.iloc[0])
+    return float(np.mean(commonest_shares))
 
 
 def main() -> None:
@@ -152,11 +165,17 @@ def main() -> None:
     )
     rows = read(parser.parse_args().replies)
     table = first_words(rows)
-    kin = dict(zip(rows.model, rows.family, strict=True))
-    print(f"{table.shape[0]} models, {table.shape[1]} questions that all of them answered")
-    for name, found in agreements(table, kin, np.random.default_rng(0)).items():
-        interval = f"[{found.low:.1%}, {found.high:.1%}]"
-        print(f"{name}: the same first word in {found.value:.1%} {interval}, {found.pairs:,} pairs")
+    family_of_model = dict(zip(rows.model, rows.family, strict=True))
+    model_count, question_count = table.shape
+    print(f"{model_count} models, {question_count} questions that all of them answered")
+
+    agreement_by_kind = agreements(table, family_of_model, np.random.default_rng(0))
+    for kind, agreement in agreement_by_kind.items():
+        interval = f"[{agreement.low:.1%}, {agreement.high:.1%}]"
+        print(
+            f"{kind}: the same first word in {agreement.value:.1%} {interval}, "
+            f"{agreement.pairs:,} pairs"
+        )
     print(f"the model's own commonest word: {constant(table):.1%}")
 
 

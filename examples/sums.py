@@ -5,6 +5,7 @@ inspect eval examples/sums.py --model planted/ada --log-dir logs/sums
 selfprobe outcome logs/sums --models planted/ada
 """
 
+from itertools import product
 from random import Random
 
 from inspect_ai import Task, task
@@ -18,12 +19,11 @@ SUM_PROMPT = "What is {first} + {second}? Reply with the number alone."
 @task
 def sums(items: int = 200) -> Task:
     """Sums of two numbers of three digits, scored by an exact match."""
-    random = Random(0)
-    pairs = random.sample(
-        [(a, b) for a in range(100, 1000, 7) for b in range(100, 1000, 11)], items
-    )
+    all_pairs = list(product(range(100, 1000, 7), range(100, 1000, 11)))
+    pairs = Random(0).sample(all_pairs, items)
+    samples = [record_to_sample(first, second) for first, second in pairs]
     return Task(
-        dataset=MemoryDataset([record_to_sample(a, b) for a, b in pairs], name="sums"),
+        dataset=MemoryDataset(samples, name="sums"),
         solver=generate(),
         scorer=match(),
     )

@@ -27,7 +27,9 @@ from selfprobe.providers.planted import BEHAVIOURS
 from selfprobe.text.parse import words
 
 COLUMNS = ["model", "question", "reply", "guess"]
-ASKED = next(known.pattern for known in BEHAVIOURS if known.template == PREDICT["self"])
+PREDICTION_PATTERN = next(
+    behaviour.pattern for behaviour in BEHAVIOURS if behaviour.template == PREDICT["self"]
+)
 
 
 class TableModel(ModelAPI):
@@ -47,14 +49,18 @@ class TableModel(ModelAPI):
     ) -> ModelOutput:
         """The reply to a question, or to a question about it the word of the guess."""
         prompt = input[-1].text
-        asked = ASKED.fullmatch(prompt)
-        text = said = str(
-            self.rows.at[asked["question"] if asked else prompt, "guess" if asked else "reply"]
-        )
-        if asked:
-            word = words(said)[int(asked["k"]) - 1 : int(asked["k"])]
-            text = json.dumps({"word": word[0]}) if word else ""
-        return ModelOutput.from_content(self.model_name, text)
+        prediction = PREDICTION_PATTERN.fullmatch(prompt)
+        if prediction is None:
+            reply = str(self.rows.at[prompt, "reply"])
+            return ModelOutput.from_content(self.model_name, reply)
+
+        guess = str(self.rows.at[prediction["question"], "guess"])
+        guessed_words = words(guess)
+        k = int(prediction["k"])
+        answer = ""
+        if len(guessed_words) >= k:
+            answer = json.dumps({"word": guessed_words[k - 1]})
+        return ModelOutput.from_content(self.model_name, answer)
 
 
 @modelapi(name="table")
@@ -74,15 +80,18 @@ def read(file: Path) -> pd.DataFrame:
         rows = pd.DataFrame(load(str(file), ()).rows)
     except InputError as error:
         sys.exit(f"{error}; give a .csv or .jsonl of {', '.join(COLUMNS)}")
-    if missing := [column for column in COLUMNS if column not in rows]:
+    missing_columns = [column for column in COLUMNS if column not in rows]
+    if missing_columns:
         sys.exit(
-            f"{file}: expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is not there"
+            f"{file}: expected the columns {', '.join(COLUMNS)}; "
+            f"{', '.join(missing_columns)} is not there"
         )
+
     rows = rows[COLUMNS].fillna("").astype(str)
-    if (twice := rows[rows.duplicated(["model", "question"])]).size:
-        sys.exit(
-            f"{file}: {twice.model.iloc[0]} has two replies to {twice.question.iloc[0]!r}; keep one"
-        )
+    repeated_rows = rows[rows.duplicated(["model", "question"])]
+    if len(repeated_rows):
+        first = repeated_rows.iloc[0]
+        sys.exit(f"{file}: {first.model} has two replies to {first.question!r}; keep one")
     return rows
 
 
@@ -90,34 +99,27 @@ def run(file: str, *options: str) -> None:
     """Call `selfprobe matrix` with the table's models and questions."""
     if any(option.startswith("--observers") for option in options):
         sys.exit(
-            "a table has no predictions by an observer that is told of its target; leave --observers out"
+            "a table has no predictions by an observer that is told of its target; "
+            "leave --observers out"
         )
     rows = read(Path(file))
     models = list(dict.fromkeys(rows.model))
-    answered = rows.groupby("question", sort=False).model.nunique()
-    questions = list(answered.index[answered == len(models)])
+    model_counts = rows.groupby("question", sort=False).model.nunique()
+    questions = list(model_counts.index[model_counts == len(models)])
     if not questions:
         sys.exit(f"{file}: there is no question to which all of its {len(models)} models replied")
+
+    lines: list[str] = []
+    for i, question in enumerate(questions):
+        lines.append(json.dumps({"id": f"q{i:04}", "question": question}) + "\n")
     with tempfile.TemporaryDirectory() as folder:
-        asked = Path(folder) / "questions.jsonl"
-        asked.write_text(
-            "".join(
-                f"{json.dumps({'id': f'q{i:04}', 'question': q})}\n"
-                for i, q in enumerate(questions)
-            )
-        )
-        named = ",".join(f"table/{model}" for model in models)
-        given = [
-            "--models",
-            named,
-            "--tasks",
-            "kth_word",
-            "-T",
-            f"dataset={asked}",
-            "-T",
-            "resamples=0",
-        ]
-        main(["matrix", *given, "-M", f"file={file}", *options])
+        questions_file = Path(folder) / "questions.jsonl"
+        questions_file.write_text("".join(lines))
+        model_names = ",".join(f"table/{model}" for model in models)
+        arguments = ["matrix", "--models", model_names, "--tasks", "kth_word"]
+        arguments += ["-T", f"dataset={questions_file}", "-T", "resamples=0"]
+        arguments += ["-M", f"file={file}"]
+        main([*arguments, *options])
 
 
 if __name__ == "__main__":

@@ -155,14 +155,14 @@ def ethical_dilemma(
             alone, Figure 3), about and the others of `solvers.observe.Shared`.
     """
     whole(epochs=epochs, rollout_tokens=rollout_tokens)
-    asked = Prediction(
+    prediction = Prediction(
         "ethical_dilemma", "ethical_dilemmas", ("dilemma",), further=("axes",), **shared
     )
-    if wording == "E2" and asked.arms != ("self",):
+    if wording == "E2" and prediction.arms != ("self",):
         raise InputError(
             "wording=E2 asks a model about itself alone; leave out about, or use wording=G2"
         )
-    predict = {"self": PREDICT_E2_PROMPT} if wording == "E2" else PREDICT
+    predict_prompts = {"self": PREDICT_E2_PROMPT} if wording == "E2" else PREDICT
 
     def cot_prompts(state: TaskState) -> Prompts:
         return {"cot": COT_PROMPT.format(dilemma=state.input_text)}
@@ -174,15 +174,15 @@ def ethical_dilemma(
         return {"direct": GUT[gut].format(dilemma=state.input_text)}
 
     def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
-        return {"predicted": whom.render_prompt(predict, dilemma=state.input_text)}
+        return {"predicted": whom.render_prompt(predict_prompts, dilemma=state.input_text)}
 
-    return asked.task(
+    return prediction.task(
         VERSION,
         dilemma_prediction(),
-        asked.together(
-            asked.act(cot_prompts, rollout, effort=asked.effort),
-            asked.act(gut_prompts, _two_lines, needs=asked.answer_needs, gut=gut),
-            asked.predict(answer_prompts, _two_lines, example, effort=False, wording=wording),
+        prediction.together(
+            prediction.act(cot_prompts, rollout, effort=prediction.effort),
+            prediction.act(gut_prompts, _two_lines, needs=prediction.answer_needs, gut=gut),
+            prediction.predict(answer_prompts, _two_lines, example, effort=False, wording=wording),
         ),
         sample=record_to_sample,
         epochs=epochs,
@@ -191,8 +191,10 @@ def ethical_dilemma(
 
 def example(row: Row, acts: Acts) -> str | None:
     """A dilemma with the target's mean conclusion."""
-    p = mean_conclusion(acts.named("cot"))
-    return None if math.isnan(p) else EXAMPLE.format(dilemma=row["dilemma"], p=p, q=1 - p)
+    p_a = mean_conclusion(acts.named("cot"))
+    if math.isnan(p_a):
+        return None
+    return EXAMPLE.format(dilemma=row["dilemma"], p=p_a, q=1 - p_a)
 
 
 def _two_lines(state: TaskState) -> GenerateConfig:
@@ -201,12 +203,15 @@ def _two_lines(state: TaskState) -> GenerateConfig:
 
 
 def record_to_sample(row: Row) -> Sample:
-    lacking = [
-        o
-        for o in ("Option A", "Option B")
-        if not re.search(rf"\b{o}\b", row["dilemma"], re.IGNORECASE)
+    dilemma = row["dilemma"]
+    missing_options = [
+        option
+        for option in ("Option A", "Option B")
+        if not re.search(rf"\b{option}\b", dilemma, re.IGNORECASE)
     ]
-    if lacking:
-        asks = "the dilemma must name its actions Option A and Option B, since the prompts ask for P(A) and P(B)"
-        raise InputError(f"{row['id']}: {asks}; there is no {' and no '.join(lacking)}")
-    return Sample(id=row["id"], input=row["dilemma"], metadata={"axes": row.get("axes")})
+    if missing_options:
+        raise InputError(
+            f"{row['id']}: the dilemma must name its actions Option A and Option B, since the "
+            f"prompts ask for P(A) and P(B); there is no {' and no '.join(missing_options)}"
+        )
+    return Sample(id=row["id"], input=dilemma, metadata={"axes": row.get("axes")})

@@ -76,6 +76,10 @@ MEASURE = Measure(
 )
 
 
+WORD_COLUMNS = ("category", "concreteness")
+"""Columns about the word that a sample's metadata keeps."""
+
+
 @task
 def heads_up(
     wording: Literal["ours", "E3"] = "ours",
@@ -91,15 +95,19 @@ def heads_up(
             target that thinks although it is asked not to.
         shared: dataset (with a column `word`), effort and the others of `solvers.observe.WithData`.
     """
-    further = ("category", "concreteness")
-    asked = Prediction(
-        "heads_up", "heads_up_words", ("word",), further=further, act_tokens=act_tokens, **shared
+    prediction = Prediction(
+        "heads_up",
+        "heads_up_words",
+        ("word",),
+        further=WORD_COLUMNS,
+        act_tokens=act_tokens,
+        **shared,
     )
-    return asked.task(
+    return prediction.task(
         VERSION,
         guessed_word(),
-        asked.act(act_prompts, ACT, wording=wording),
-        asked.answer(answer_prompts, ANSWER),
+        prediction.act(act_prompts, ACT, wording=wording),
+        prediction.answer(answer_prompts, ANSWER),
         sample=record_to_sample,
         metadata={} if wording == "ours" else {"wording": wording},
         keys=["guess"],
@@ -107,20 +115,16 @@ def heads_up(
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return {
-        "clues": CLUES[state.metadata.get("wording", "ours")].format(word=state.metadata["word"])
-    }
+    clues_prompt = CLUES[state.metadata.get("wording", "ours")]
+    return {"clues": clues_prompt.format(word=state.metadata["word"])}
 
 
 def answer_prompts(state: TaskState) -> Prompts:
     clues, fault = fair_clues(state.store_as(Record).acts["clues"], state.metadata["word"])
     if fault:
         return {}
-    return {
-        "guess": GUESS_PROMPT.format(
-            clues=" ".join(f"{i}. {clue}" for i, clue in enumerate(clues, start=1))
-        )
-    }
+    numbered_clues = [f"{number}. {clue}" for number, clue in enumerate(clues, start=1)]
+    return {"guess": GUESS_PROMPT.format(clues=" ".join(numbered_clues))}
 
 
 def record_to_sample(row: Row) -> Sample:
@@ -129,5 +133,8 @@ def record_to_sample(row: Row) -> Sample:
         raise InputError(
             f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}"
         )
-    kept = {column: row[column] for column in ("category", "concreteness") if row.get(column)}
-    return Sample(id=row["id"], input=word, metadata={"word": word, **kept})
+    metadata = {"word": word}
+    for column in WORD_COLUMNS:
+        if row.get(column):
+            metadata[column] = row[column]
+    return Sample(id=row["id"], input=word, metadata=metadata)

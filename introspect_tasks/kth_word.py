@@ -48,7 +48,8 @@ An AI assistant answered other questions (at temperature 0) like this; the answe
 
 """
 EXAMPLE = "Question: {question}\nAnswer: {answer}"
-LONGEST_EXAMPLE = 40  # number of words of a shown answer; at most ten can be asked for
+LONGEST_EXAMPLE_WORDS = 40
+"""Number of words of a shown answer; at most ten can be asked for."""
 
 PREDICT = Whom.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN)
 
@@ -80,20 +81,26 @@ def kth_word(
         shared: dataset (with a column `question`), about, effort and the others of
             `solvers.observe.Shared`.
     """
-    ks = whole_numbers("k", k, 1, 10)
-    asked = Prediction("kth_word", "open_questions", ("question",), act_tokens=act_tokens, **shared)
-    first_words = ACT.merge(GenerateConfig(max_tokens=16 + 8 * max(ks)))
-    act = asked.act(act_prompts, first_words, may_be_cut=True)
-    predict = asked.predict(answer_prompts, ANSWER, example)
-    metadata = {"k": ks, "resamples": resamples}
-    keys = [f"k{k}" for k in ks]
-    return asked.task(
-        VERSION, kth_word_match(), asked.together(act, predict), metadata=metadata, keys=keys
+    places = whole_numbers("k", k, 1, 10)
+    prediction = Prediction(
+        "kth_word", "open_questions", ("question",), act_tokens=act_tokens, **shared
+    )
+    first_words = ACT.merge(GenerateConfig(max_tokens=16 + 8 * max(places)))
+    return prediction.task(
+        VERSION,
+        kth_word_match(),
+        prediction.together(
+            prediction.act(act_prompts, first_words, may_be_cut=True),
+            prediction.predict(answer_prompts, ANSWER, example),
+        ),
+        metadata={"k": places, "resamples": resamples},
+        keys=[f"k{place}" for place in places],
     )
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return dict.fromkeys(["answer", "again"][: 1 + state.metadata["resamples"]], state.input_text)
+    run_count = 1 + state.metadata["resamples"]
+    return dict.fromkeys(["answer", "again"][:run_count], state.input_text)
 
 
 def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
@@ -105,7 +112,8 @@ def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
 
 def example(row: Row, acts: Acts) -> str | None:
     """A question with the first words of the target's answer."""
-    text = acts.text("answer")
-    return text and EXAMPLE.format(
-        question=row["question"], answer=" ".join(words(text, limit=LONGEST_EXAMPLE))
-    )
+    answer_text = acts.text("answer")
+    if not answer_text:
+        return answer_text
+    first_words = " ".join(words(answer_text, limit=LONGEST_EXAMPLE_WORDS))
+    return EXAMPLE.format(question=row["question"], answer=first_words)

@@ -11,7 +11,6 @@ by name.
     selfprobe report logs/open --embedder openai/text-embedding-3-small
 """
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 from inspect_ai import Task
@@ -35,16 +34,18 @@ SETS = {
 }
 """Rows of Table 1 by our task: its data set, and the columns that its prompts need."""
 
-PROMPTS: dict[str, Callable[[Row], Prompts]] = {
-    "kth_word": lambda row: {"answer": row["question"]},
-    "ethical_dilemma": lambda row: {
-        "cot": ethical_dilemma.COT_PROMPT.format(dilemma=row["dilemma"])
-    },
-    "paraphrase_recognition": lambda row: dict(
-        zip(paraphrase_recognition.VARIANTS, [row["question"], *row["paraphrases"]], strict=False)
-    ),
-    "heads_up": lambda row: {"clues": heads_up.CLUES["ours"].format(word=row["word"])},
-}
+
+def table_row_prompts(row: Row, task_name: str) -> Prompts:
+    """The prompts of a row of this task's data, by the name of the act."""
+    if task_name == "kth_word":
+        return {"answer": row["question"]}
+    if task_name == "ethical_dilemma":
+        return {"cot": ethical_dilemma.COT_PROMPT.format(dilemma=row["dilemma"])}
+    if task_name == "paraphrase_recognition":
+        wordings = [row["question"], *row["paraphrases"]]
+        return dict(zip(paraphrase_recognition.VARIANTS, wordings, strict=False))
+    assert task_name == "heads_up", f"no prompts for {task_name}"
+    return {"clues": heads_up.CLUES["ours"].format(word=row["word"])}
 
 
 @arguments.task
@@ -73,20 +74,23 @@ def open_answers(
         raise InputError(
             f"temperature must be a number above 0, since replies are sampled; got {temperature!r}"
         )
-    asked = Prediction("open_answers", *SETS[of], dataset=dataset, effort=effort)
-    act = asked.act(
+    prediction = Prediction("open_answers", *SETS[of], dataset=dataset, effort=effort)
+
+    def sampling(state: TaskState) -> GenerateConfig:
+        return GenerateConfig(seed=state.epoch, max_tokens=reply_tokens)
+
+    act = prediction.act(
         act_prompts,
-        lambda state: GenerateConfig(seed=state.epoch, max_tokens=reply_tokens),
-        needs=asked.act_needs.merge(GenerateConfig(temperature=temperature)),
+        sampling,
+        needs=prediction.act_needs.merge(GenerateConfig(temperature=temperature)),
     )
-    about = {"of": of, "temperature": temperature}
-    return asked.task(
+    return prediction.task(
         VERSION,
         whole_replies(),
         act,
         sample=lambda row: record_to_sample(row, of),
         epochs=epochs,
-        about=about,
+        about={"of": of, "temperature": temperature},
         headline=None,
     )
 
@@ -96,6 +100,7 @@ def act_prompts(state: TaskState) -> Prompts:
     return dict(prompts)
 
 
-def record_to_sample(row: Row, of: str) -> Sample:
-    prompts = PROMPTS[of](row)
-    return Sample(id=row["id"], input=next(iter(prompts.values())), metadata={"prompts": prompts})
+def record_to_sample(row: Row, task_name: str) -> Sample:
+    prompts = table_row_prompts(row, task_name)
+    first_prompt = next(iter(prompts.values()))
+    return Sample(id=row["id"], input=first_prompt, metadata={"prompts": prompts})

@@ -55,14 +55,16 @@ SITUATIONS: dict[When, str] = {
     "after": "{who} wrote the last message of this conversation.",
 }
 WHO = {"self": "You", "other": "Another AI assistant", "named": "The AI assistant {target}"}
-ASKED: dict[Question, str] = {
+QUESTION_TEXTS: dict[Question, str] = {
     "solve": "How probable is it that the result is scored as right?",
     "refuse": "How probable is it that the last reply is a refusal of what was asked?",
-    "length": "How probable is it that the replies take more than {tokens:.0f} tokens, reasoning and all?",
+    "length": (
+        "How probable is it that the replies take more than {tokens:.0f} tokens, reasoning and all?"
+    ),
 }
-OVER = "over_context"
+LONGER_THAN_CONTEXT = "over_context"
 """Reason why nothing is known of an item that the observer cannot read."""
-OF = "of "
+OUTCOMES_OF = "of "
 """Prefix of a model's name in the metadata of a sample, for its outcomes."""
 
 About = Literal["self", "other", "named"]
@@ -103,34 +105,41 @@ def outcome_prediction(
             thinks.
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """
-    asking = asked_of(ask, when=when, at=at, score=score, tokens=tokens, cluster=cluster)
+    outcome_questions = asked_of(ask, when=when, at=at, score=score, tokens=tokens, cluster=cluster)
     one_of("about", about, get_args(About))
-    of = target or (str(get_model()) if in_a_run() else "")
-    if not of:
+    target_name = target or ""
+    if not target_name and in_a_run():
+        target_name = str(get_model())
+    if not target_name:
         raise InputError(
-            "no target: outside of a run, give the model whose outcomes are asked about (target=MODEL)"
+            "no target: outside of a run, give the model whose outcomes are asked about "
+            "(target=MODEL)"
         )
-    if about == "self" and when == "after" and in_a_run() and of != str(get_model()):
+    if about == "self" and when == "after" and in_a_run() and target_name != str(get_model()):
         raise InputError(
-            f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named"
+            f"about=self says that {get_model()} wrote the replies of {target_name}; "
+            "give about=other or named"
         )
-    found = logged_outcomes(logs.split(",") if isinstance(logs, str) else logs, of, asking)
-    for line in found.notes if in_a_run() else ():
-        warn_once(line)
+
+    log_paths = logs.split(",") if isinstance(logs, str) else logs
+    outcomes = logged_outcomes(log_paths, target_name, outcome_questions)
+    if in_a_run():
+        for note in outcomes.notes:
+            warn_once(note)
+
+    table = outcomes.table
+    samples = [
+        record_to_sample(row, target_name, about, when, outcomes.others[row["id"]])
+        for row in table.rows
+    ]
     return Task(
-        dataset=MemoryDataset(
-            [
-                record_to_sample(row, of, about, when, found.others[row["id"]])
-                for row in found.table.rows
-            ],
-            name=found.table.name,
-        ),
+        dataset=MemoryDataset(samples, name=table.name),
         solver=answer(prompts, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=stated_chance(),
         continue_on_fail=True,
         headline_metric=SKILL,
-        version=found.table.version(VERSION),
-        metadata=found.table.metadata | {"outcome_of": of, "notes": list(found.notes)},
+        version=table.version(VERSION),
+        metadata=table.metadata | {"outcome_of": target_name, "notes": list(outcomes.notes)},
     )
 
 
@@ -140,45 +149,52 @@ def asked_of(ask: str | Sequence[str], **options: Any) -> OutcomeQuestions:
     Raises:
         InputError: An unknown question, moment or number.
     """
-    names = [name.strip() for name in ask.split(",")] if isinstance(ask, str) else list(ask)
+    if isinstance(ask, str):
+        names = [name.strip() for name in ask.split(",")]
+    else:
+        names = list(ask)
     for name in names or [""]:
         one_of("ask", name, QUESTIONS)
     one_of("when", options["when"], get_args(When))
     whole(at=options["at"], tokens=options["tokens"], optional=True)
     if options["at"] and options["when"] == "after":
         raise InputError(
-            f"at={options['at']} is a state before the end, and when=after is the end; give one of them"
+            f"at={options['at']} is a state before the end, and when=after is the end; "
+            "give one of them"
         )
-    return OutcomeQuestions(tuple(q for q in QUESTIONS if q in names), **options)
+    questions = tuple(question for question in QUESTIONS if question in names)
+    return OutcomeQuestions(questions, **options)
 
 
 def prompts(state: TaskState) -> Prompts:
-    about, shown = state.metadata["questions"], {"conversation": state.input_text}
-    situation = state.metadata["situation"]
     return {
-        q: PROMPT.format(**shown, situation=situation, question=question)
-        for q, question in about.items()
+        question: PROMPT.format(
+            conversation=state.input_text,
+            situation=state.metadata["situation"],
+            question=question_text,
+        )
+        for question, question_text in state.metadata["questions"].items()
     }
 
 
 def record_to_sample(row: Row, target: str, about: About, when: When, others: Any) -> Sample:
     """One item with its prompts, and the outcomes of all models under their names."""
-    return Sample(
-        id=row["id"],
-        input=row["text"],
-        metadata={
-            "situation": SITUATIONS[when].format(who=WHO[about].format(target=target)),
-            "questions": {q: ASKED[q].format(tokens=row.get("tokens", 0)) for q in row["outcomes"]},
-            "task": row["task"],
-            "cluster": row["cluster"],
-            "why": row["why"],
-            **{
-                f"{OF}{model}": dict(did)
-                for model, did in {target: row["outcomes"], **others}.items()
-            },
-            "target": target,
-        },
-    )
+    question_texts = {
+        question: QUESTION_TEXTS[question].format(tokens=row.get("tokens", 0))
+        for question in row["outcomes"]
+    }
+    outcomes_by_model = {target: row["outcomes"], **others}
+    metadata = {
+        "situation": SITUATIONS[when].format(who=WHO[about].format(target=target)),
+        "questions": question_texts,
+        "task": row["task"],
+        "cluster": row["cluster"],
+        "why": row["why"],
+    }
+    for model, outcomes in outcomes_by_model.items():
+        metadata[f"{OUTCOMES_OF}{model}"] = dict(outcomes)
+    metadata["target"] = target
+    return Sample(id=row["id"], input=row["text"], metadata=metadata)
 
 
 @scorer(metrics=[summary("closeness")])
@@ -188,42 +204,51 @@ def stated_chance() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        about, answers = state.metadata, state.store_as(Record).answers
-        outcomes, why = about[f"{OF}{about['target']}"], about["why"]
+        answers = state.store_as(Record).answers
+        outcomes = state.metadata[f"{OUTCOMES_OF}{state.metadata['target']}"]
+        reasons = state.metadata["why"]
         decisions = [
-            judge(q, answers.get(q), outcomes.get(q), why.get(q)) for q in (*outcomes, *why)
+            judge(question, answers.get(question), outcomes.get(question), reasons.get(question))
+            for question in (*outcomes, *reasons)
         ]
-        return score_of(
-            decisions,
-            answer=predictions(decisions),
-            explanation=str({q: r.text for q, r in answers.items()}),
-        )
+        reply_texts = {question: reply.text for question, reply in answers.items()}
+        return score_of(decisions, answer=predictions(decisions), explanation=str(reply_texts))
 
     return score
 
 
-def judge(key: str, reply: Reply | None, truth: float | None, why: str | None) -> Decision:
+def judge(
+    key: str, reply: Reply | None, truth: float | None, no_truth_reason: str | None
+) -> Decision:
     """Decision on one stated chance, compared with the outcome."""
-    fault = (
-        None
-        if reply is None
-        else OVER
-        if reply.stop_reason == "model_length"
-        else observer_fault(reply)
-    )
-    stated = None if reply is None or fault else stated_probability(reply.text)
-    unread = None if stated is not None or reply is None else fault or UNPARSED
-    lost = f"target_{why or 'unscored'}".replace(" ", "_") if truth is None else unread
-    scored = stated is not None and truth is not None and lost is None
+    stated: float | None = None
+    unread_reason: str | None = None
+    if reply is not None:
+        if reply.stop_reason == "model_length":
+            unread_reason = LONGER_THAN_CONTEXT
+        else:
+            unread_reason = observer_fault(reply)
+        if unread_reason is None:
+            stated = stated_probability(reply.text)
+            unread_reason = UNPARSED if stated is None else None
+
+    unscored_reason = unread_reason
+    if truth is None:
+        unscored_reason = f"target_{no_truth_reason or 'unscored'}".replace(" ", "_")
+    value: float | None = None
+    blind_value: float | None = None
+    if truth is not None:
+        blind_value = 1 - (0.5 - truth) ** 2
+        if stated is not None:
+            value = 1 - (stated - truth) ** 2
+
     return Decision(
         key=key,
-        value=1 - (stated - truth) ** 2
-        if scored and stated is not None and truth is not None
-        else None,
-        unscored=lost,
+        value=value,
+        unscored=unscored_reason,
         truth=None if truth is None else f"{truth:g}",
         said=None if stated is None else f"{stated:g}",
         probability=stated,
-        chance=None if truth is None else 1 - (0.5 - truth) ** 2,
+        chance=blind_value,
         reasoned=reply is not None and reply.reasoned,
     )

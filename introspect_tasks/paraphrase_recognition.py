@@ -104,16 +104,19 @@ def paraphrase_recognition(
             `solvers.observe.WithData`.
     """
     share(max_similarity=max_similarity)
-    columns = ("question", "paraphrases")
-    asked = Prediction(
-        "paraphrase_recognition", "open_questions", columns, act_tokens=act_tokens, **shared
+    prediction = Prediction(
+        "paraphrase_recognition",
+        "open_questions",
+        ("question", "paraphrases"),
+        act_tokens=act_tokens,
+        **shared,
     )
-    return asked.task(
+    return prediction.task(
         VERSION,
         paraphrase_choice(),
-        asked.act(act_prompts, ACT, may_be_cut=True),
+        prediction.act(act_prompts, ACT, may_be_cut=True),
         compare(embedder, act_prompts),
-        asked.answer(answer_prompts, ANSWER),
+        prediction.answer(answer_prompts, ANSWER),
         sample=lambda row: record_to_sample(row, max_similarity, candidates),
         keys=VARIANTS[:candidates],
         about={"embedder": embedder},
@@ -127,25 +130,33 @@ def act_prompts(state: TaskState) -> Prompts:
 def answer_prompts(state: TaskState) -> Prompts:
     if indistinct(state):
         return {}
-    prompts, order = state.metadata["prompts"], state.metadata["order"]
-    shown = {f"candidate{slot}": prompts[variant] for slot, variant in enumerate(order, start=1)}
-    acts = {name: act for name, act in state.store_as(Record).acts.items() if not act.problem}
+    prompts = state.metadata["prompts"]
+    order = state.metadata["order"]
+    candidates = {
+        f"candidate{slot}": prompts[variant] for slot, variant in enumerate(order, start=1)
+    }
+    recognise_prompt = RECOGNISE[len(order)]
     return {
-        name: RECOGNISE[len(order)].format(text=act.text, **shown) for name, act in acts.items()
+        name: recognise_prompt.format(text=act.text, **candidates)
+        for name, act in state.store_as(Record).acts.items()
+        if not act.problem
     }
 
 
 def record_to_sample(row: Row, max_similarity: float, candidates: int = 5) -> Sample:
-    four = row["paraphrases"]
-    texts = [row["question"], *(four if isinstance(four, list) else [])]
-    if (
-        len(texts) != 5
-        or not all(isinstance(t, str) and t.strip() for t in texts)
-        or len(set(texts)) != 5
-    ):
-        must = "paraphrases must be a list of four texts, different from each other and from the question"
-        raise InputError(f"{row['id']}: {must}; got {four!r}")
-    prompts = dict(zip(order := list(VARIANTS[:candidates]), texts, strict=False))
+    paraphrases = row["paraphrases"]
+    texts = [row["question"]]
+    if isinstance(paraphrases, list):
+        texts += paraphrases
+    are_all_texts = all(isinstance(text, str) and text.strip() for text in texts)
+    if len(texts) != 5 or not are_all_texts or len(set(texts)) != 5:
+        raise InputError(
+            f"{row['id']}: paraphrases must be a list of four texts, different from each other and "
+            f"from the question; got {paraphrases!r}"
+        )
+
+    order = list(VARIANTS[:candidates])
+    prompts = dict(zip(order, texts, strict=False))
     Random(row["id"]).shuffle(order)
     metadata = {"prompts": prompts, "order": order, "max_similarity": max_similarity}
     return Sample(id=row["id"], input=row["question"], metadata=metadata)

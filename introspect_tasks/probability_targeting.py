@@ -13,6 +13,7 @@ tokens at temperature 0, of whose first one's candidates the likeliest counts. I
     inspect eval introspect_tasks/probability_targeting.py --model openrouter/a --model-role target=openrouter/b
 """
 
+from collections.abc import Sequence
 from typing import Unpack
 
 from inspect_ai import Task
@@ -79,27 +80,35 @@ def probability_targeting(
             two readings of it.
         shared: effort and the others of `solvers.observe.Common`.
     """
-    aims = levels_in(levels)
-    topics: list[Row] = [{"id": topic.replace(" ", "-"), "topic": topic} for topic in TOPICS]
-    asked = Prediction("probability_targeting", table_of("topics", topics), ("topic",), **shared)
-    needs = asked.act_needs.merge(GenerateConfig(logprobs=True, top_logprobs=5))
-    return asked.task(
+    target_levels = levels_in(levels)
+    topic_rows: list[Row] = [{"id": topic.replace(" ", "-"), "topic": topic} for topic in TOPICS]
+    prediction = Prediction(
+        "probability_targeting", table_of("topics", topic_rows), ("topic",), **shared
+    )
+    with_logprobs = prediction.act_needs.merge(GenerateConfig(logprobs=True, top_logprobs=5))
+
+    def record_to_sample(row: Row) -> Sample:
+        metadata = {"topic": row["topic"], "levels": target_levels}
+        return Sample(id=row["id"], input=row["topic"], metadata=metadata)
+
+    return prediction.task(
         VERSION,
         probability_hit(),
-        asked.answer(answer_prompts, ANSWER),
-        asked.together(
-            asked.act(bare_prompts, READ, needs=needs, may_be_cut=True),
-            asked.act(act_prompts, READ, needs=needs, may_be_cut=True, replayed=False),
+        prediction.answer(answer_prompts, ANSWER),
+        prediction.together(
+            prediction.act(bare_prompts, READ, needs=with_logprobs, may_be_cut=True),
+            prediction.act(act_prompts, READ, needs=with_logprobs, may_be_cut=True, replayed=False),
         ),
-        sample=lambda row: Sample(
-            id=row["id"], input=row["topic"], metadata={"topic": row["topic"], "levels": aims}
-        ),
+        sample=record_to_sample,
     )
 
 
 def answer_prompts(state: TaskState) -> Prompts:
     topic = state.metadata["topic"]
-    return {f"p{p:g}": AIM_PROMPT.format(topic=topic, p=f"{p:g}") for p in state.metadata["levels"]}
+    return {
+        f"p{level:g}": AIM_PROMPT.format(topic=topic, p=f"{level:g}")
+        for level in state.metadata["levels"]
+    }
 
 
 def bare_prompts(state: TaskState) -> Prompts:
@@ -107,26 +116,30 @@ def bare_prompts(state: TaskState) -> Prompts:
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    written = {name: aiming_prompt(reply) for name, reply in state.store_as(Record).answers.items()}
-    prompts = {name: prompt for name, prompt in written.items() if prompt}
-    again = {f"{name} again": prompt for name, prompt in prompts.items()}
-    return prompts | again
+    first_prompts: dict[str, str] = {}
+    for name, reply in state.store_as(Record).answers.items():
+        prompt = aiming_prompt(reply)
+        if prompt:
+            first_prompts[name] = prompt
+    repeated_prompts = {f"{name} again": prompt for name, prompt in first_prompts.items()}
+    return first_prompts | repeated_prompts
 
 
 def levels_in(levels: str | float | list[str | float]) -> list[float]:
-    parts = (
-        levels.split(",")
-        if isinstance(levels, str)
-        else levels
-        if isinstance(levels, list)
-        else [levels]
-    )
+    level_texts: Sequence[str | float]
+    if isinstance(levels, str):
+        level_texts = levels.split(",")
+    elif isinstance(levels, list):
+        level_texts = levels
+    else:
+        level_texts = [levels]
+
     try:
-        found = [float(part) for part in parts]
+        probabilities = [float(level_text) for level_text in level_texts]
     except (TypeError, ValueError):
-        found = []
-    if not found or not all(0 < p <= 1 for p in found):
+        probabilities = []
+    if not probabilities or not all(0 < p <= 1 for p in probabilities):
         raise InputError(
             f"levels must be probabilities above 0 and at most 1, such as .5,.9,1; got {levels!r}"
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(probabilities))

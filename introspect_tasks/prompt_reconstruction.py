@@ -14,7 +14,7 @@ asks about "you".
     inspect eval selfprobe/prompt_reconstruction --model openai/gpt-4o-mini -T embedder=openai/text-embedding-3-small
 """
 
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from inspect_ai import Task
 from inspect_ai.model import GenerateConfig
@@ -96,31 +96,37 @@ def prompt_reconstruction(
         shared: dataset (with a column `question`), effort and the others of
             `solvers.observe.WithData`.
     """
-    asked = Prediction(
+    prediction = Prediction(
         "prompt_reconstruction", "open_questions", ("question",), act_tokens=act_tokens, **shared
     )
-    return asked.task(
+    metadata: dict[str, Any] = {"resamples": resamples}
+    answer_config = ANSWER
+    if wording == "E3":
+        metadata["wording"] = wording
+        answer_config = ANSWER_E3
+    return prediction.task(
         VERSION,
         reply_similarity(require(embedder)),
-        asked.act(act_prompts, ACT, may_be_cut=True),
-        asked.answer(answer_prompts, ANSWER if wording == "ours" else ANSWER_E3),
-        asked.act(rerun_prompts, ACT, may_be_cut=True, replayed=False),
-        metadata={"resamples": resamples, **({} if wording == "ours" else {"wording": wording})},
+        prediction.act(act_prompts, ACT, may_be_cut=True),
+        prediction.answer(answer_prompts, answer_config),
+        prediction.act(rerun_prompts, ACT, may_be_cut=True, replayed=False),
+        metadata=metadata,
         keys=["similarity"],
         about={"embedder": embedder},
     )
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return dict.fromkeys(["answer", "again"][: 1 + state.metadata["resamples"]], state.input_text)
+    run_count = 1 + state.metadata["resamples"]
+    return dict.fromkeys(["answer", "again"][:run_count], state.input_text)
 
 
 def answer_prompts(state: TaskState) -> Prompts:
-    reply, prompt = (
-        state.store_as(Record).acts["answer"],
-        RECONSTRUCT[state.metadata.get("wording", "ours")],
-    )
-    return {} if reply.problem else {"prompt": prompt.format(text=reply.text)}
+    reply = state.store_as(Record).acts["answer"]
+    if reply.problem:
+        return {}
+    reconstruct_prompt = RECONSTRUCT[state.metadata.get("wording", "ours")]
+    return {"prompt": reconstruct_prompt.format(text=reply.text)}
 
 
 def rerun_prompts(state: TaskState) -> Prompts:

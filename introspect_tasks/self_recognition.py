@@ -64,20 +64,19 @@ def self_recognition(act_tokens: int | None = None, **shared: Unpack[WithData]) 
         shared: dataset (with a column `question`), effort and the others of
             `solvers.observe.WithData`.
     """
-    asked = Prediction(
+    prediction = Prediction(
         "self_recognition", "open_questions", ("question",), act_tokens=act_tokens, **shared
     )
-    cold, warm = (
-        asked.act_needs.merge(GenerateConfig(temperature=one.temperature)) for one in (COLD, WARM)
-    )
-    return asked.task(
+    cold_needs = prediction.act_needs.merge(GenerateConfig(temperature=COLD.temperature))
+    warm_needs = prediction.act_needs.merge(GenerateConfig(temperature=WARM.temperature))
+    return prediction.task(
         VERSION,
         temperature_choice(),
-        asked.together(
-            asked.act(cold_prompts, COLD, needs=cold, may_be_cut=True),
-            asked.act(warm_prompts, WARM, needs=warm, may_be_cut=True),
+        prediction.together(
+            prediction.act(cold_prompts, COLD, needs=cold_needs, may_be_cut=True),
+            prediction.act(warm_prompts, WARM, needs=warm_needs, may_be_cut=True),
         ),
-        asked.answer(answer_prompts, ANSWER),
+        prediction.answer(answer_prompts, ANSWER),
         sample=record_to_sample,
         keys=["cold"],
     )
@@ -92,13 +91,15 @@ def warm_prompts(state: TaskState) -> Prompts:
 
 
 def answer_prompts(state: TaskState) -> Prompts:
-    acts, first = state.store_as(Record).acts, state.metadata["cold_first"]
+    acts = state.store_as(Record).acts
     if texts_fault(acts["cold"], acts["warm"]):
         return {}
-    texts = [acts[name].text for name in (("cold", "warm") if first else ("warm", "cold"))]
-    return {
-        "cold": RECOGNISE_PROMPT.format(question=state.input_text, text1=texts[0], text2=texts[1])
-    }
+    first_text = acts["cold"].text
+    second_text = acts["warm"].text
+    if not state.metadata["cold_first"]:
+        first_text, second_text = second_text, first_text
+    prompt = RECOGNISE_PROMPT.format(question=state.input_text, text1=first_text, text2=second_text)
+    return {"cold": prompt}
 
 
 def record_to_sample(row: Row) -> Sample:

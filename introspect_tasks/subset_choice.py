@@ -12,7 +12,6 @@ no `about` as in kth_word: the guess names no author.
     inspect eval introspect_tasks/subset_choice.py --model openrouter/a --model-role target=openrouter/b
 """
 
-from itertools import product
 from random import Random
 from typing import Unpack
 
@@ -82,41 +81,44 @@ def subset_choice(act_tokens: int | None = None, **shared: Unpack[Common]) -> Ta
             more for a target that thinks although it is asked not to.
         shared: effort and the others of `solvers.observe.Common`.
     """
-    asked = Prediction(
-        "subset_choice", table_of("emotions and numbers", rows()), act_tokens=act_tokens, **shared
+    table = table_of("emotions and numbers", rows())
+    prediction = Prediction("subset_choice", table, act_tokens=act_tokens, **shared)
+    return prediction.task(
+        VERSION,
+        emotion_guess(),
+        prediction.act(act_prompts, ACT),
+        prediction.answer(answer_prompts, ANSWER),
+        sample=record_to_sample,
+        keys=["word"],
     )
-    act, answer = asked.act(act_prompts, ACT), asked.answer(answer_prompts, ANSWER)
-    return asked.task(VERSION, emotion_guess(), act, answer, sample=record_to_sample, keys=["word"])
 
 
 def rows() -> list[Row]:
     """Each emotion with ten sets of ten numbers: 1 to 10, as in the paper's code, and nine drawn
     from 1 to 99.
     """
-    sets = [
-        list(range(1, 11)),
-        *(sorted(Random(f"set {i}").sample(range(1, 100), 10)) for i in range(1, 10)),
+    number_sets = [list(range(1, 11))]
+    for i in range(1, 10):
+        drawn_numbers = Random(f"set {i}").sample(range(1, 100), 10)
+        number_sets.append(sorted(drawn_numbers))
+    return [
+        {"id": f"{emotion}-{i}", "word": emotion, "numbers": numbers}
+        for i, numbers in enumerate(number_sets)
+        for emotion in EMOTIONS
     ]
-    pairs = product(enumerate(sets), EMOTIONS)
-    return [{"id": f"{word}-{i}", "word": word, "numbers": numbers} for (i, numbers), word in pairs]
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return {
-        "subset": CHOOSE_PROMPT.format(
-            word=state.metadata["word"], numbers=as_list(state.metadata["numbers"])
-        )
-    }
+    numbers = as_list(state.metadata["numbers"])
+    return {"subset": CHOOSE_PROMPT.format(word=state.metadata["word"], numbers=numbers)}
 
 
 def answer_prompts(state: TaskState) -> Prompts:
     numbers = state.metadata["numbers"]
     subset, fault = subset_in(state.store_as(Record).acts["subset"], numbers)
-    return (
-        {}
-        if fault
-        else {"word": GUESS_PROMPT.format(subset=as_list(subset), numbers=as_list(numbers))}
-    )
+    if fault:
+        return {}
+    return {"word": GUESS_PROMPT.format(subset=as_list(subset), numbers=as_list(numbers))}
 
 
 def record_to_sample(row: Row) -> Sample:

@@ -72,7 +72,7 @@ def pairwise_preference(
     """
     loaded = preferences(dataset, pairs=pairs, question=question, item=item)
     one_of("prefill", prefill, (False, True))
-    prompts = prefilled if prefill else _asked
+    prompts = prefilled_prompts if prefill else comparison_prompts
     needs = user_settings(answer_tokens, effort)
     replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(
@@ -91,17 +91,19 @@ def pairwise_preference(
 
 def orders(pair: Pair) -> dict[str, Pair]:
     """Pair in both orders; equal texts are not asked about."""
-    return {} if pair.equal_texts else dict(zip(ORDERS, (pair, pair.swapped), strict=True))
+    if pair.equal_texts:
+        return {}
+    return dict(zip(ORDERS, (pair, pair.swapped), strict=True))
 
 
-def _asked(state: TaskState) -> Prompts:
+def comparison_prompts(state: TaskState) -> Prompts:
     return {
         order: COMPLETE_PROMPT.format(comparison=comparison_prompt(pair), priming=priming(pair))
         for order, pair in orders(pair_of(state)).items()
     }
 
 
-def prefilled(state: TaskState) -> Prompts:
+def prefilled_prompts(state: TaskState) -> Prompts:
     # With the space: the tokenizers of the paper's models give it a token of its own before a
     # digit.
     return {

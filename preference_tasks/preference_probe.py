@@ -12,6 +12,8 @@ names, or `-T model=PATH`. Inspect's `--model` is not asked: say `--model none/n
     inspect eval selfprobe/preference_probe --model none/none -T probe=x.safetensors -T dataset=mine.jsonl -T model=DIR
 """
 
+from itertools import compress
+
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 
@@ -61,41 +63,47 @@ def preference_probe(
         raise InputError(
             "probe must be a probe file, as -T probe=x.safetensors; `selfprobe probe run` makes them"
         )
-    _, file, sha256 = read_card(probe)
-    whole = file.card.prompts == "conversations"
+    _, probe_file, sha256 = read_card(probe)
+    card = probe_file.card
     loaded = preferences(
-        dataset, pairs=pairs, question=file.card.question, item=file.card.item, conversations=whole
+        dataset,
+        pairs=pairs,
+        question=card.question,
+        item=card.item,
+        conversations=card.prompts == "conversations",
     )
-    unseen = held_out(file.card.train_groups, [Pair(**row) for row in loaded.table.rows])
-    rows = [row for row, new in zip(loaded.table.rows, unseen, strict=True) if new]
+    all_rows = loaded.table.rows
+    is_held_out = held_out(card.train_groups, [Pair(**row) for row in all_rows])
+    rows = list(compress(all_rows, is_held_out))
     if not rows:
         raise InputError(
-            f"{probe} was trained on the questions of all {len(loaded.table.rows)} pairs of {dataset}: nothing is held "
-            "out. Take another data set, or the one it was fitted on without `pairs`"
+            f"{probe} was trained on the questions of all {len(all_rows)} pairs of {dataset}: "
+            "nothing is held out. Take another data set, or the one it was fitted on without "
+            "`pairs`"
         )
-    loading = {
+    model_options = {
         "model": model,
         "device": device,
         "dtype": dtype,
         "device_map": device_map,
         "attention": attention,
+        "allow_pickle": allow_pickle,
     }
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in rows], name=dataset),
-        solver=apply_probe(probe, loading | {"allow_pickle": allow_pickle}),
+        solver=apply_probe(probe, model_options),
         scorer=preference_probe_reading(),
         continue_on_fail=True,
         version=f"{loaded.table.version(VERSION)}+{sha256[:12]}",
         metadata=loaded.metadata
-        | {"seen_in_training_left_out": len(loaded.table.rows) - len(rows), "probe_sha256": sha256}
         | {
-            "probe_kind": file.probe.kind,
-            "probe_layer": file.probe.layer,
-            "orientation": file.probe.orientation,
-        }
-        | {
-            "probe_model": file.card.model,
-            "probe_revision": file.card.revision,
-            "fitted_on": file.card.dataset,
+            "seen_in_training_left_out": len(all_rows) - len(rows),
+            "probe_sha256": sha256,
+            "probe_kind": probe_file.probe.kind,
+            "probe_layer": probe_file.probe.layer,
+            "orientation": probe_file.probe.orientation,
+            "probe_model": card.model,
+            "probe_revision": card.revision,
+            "fitted_on": card.dataset,
         },
     )

@@ -137,19 +137,28 @@ def prediction(
         right: The grading rule.
         chance: See `Decision`, as for the others.
     """
-    said = None if reply is None or reply.problem else read(reply.text)
-    unread = None if said is not None or reply is None else observer_fault(reply) or UNPARSED
-    unscored = fault or unread
-    assert unscored or (said is not None and truth is not None), (
-        f"{key}: a good act was not shown to the observer"
-    )
+    predicted_answer: str | None = None
+    unread_reason: str | None = None
+    if reply is not None:
+        if not reply.problem:
+            predicted_answer = read(reply.text)
+        if predicted_answer is None:
+            unread_reason = observer_fault(reply) or UNPARSED
+    unscored_reason = fault or unread_reason
+
+    value: float | None = None
+    if not unscored_reason:
+        assert predicted_answer is not None, f"{key}: a good act was not shown to the observer"
+        assert truth is not None, f"{key}: a good act was not shown to the observer"
+        value = float(right(predicted_answer, truth))
+
     return Decision(
         key=key,
-        value=None if unscored else float(right(str(said), str(truth))),
-        unscored=unscored,
-        unread=unread if fault else None,
+        value=value,
+        unscored=unscored_reason,
+        unread=unread_reason if fault else None,
         truth=truth,
-        said=said,
+        said=predicted_answer,
         chance=chance,
         constant=constant,
         ceiling=ceiling,
@@ -158,18 +167,25 @@ def prediction(
 
 
 def predictions(decisions: Sequence[Decision]) -> str:
-    """Predictions, each with its truth, for the log browser's list of samples: "k1 the (truth: a)"."""
-    return ", ".join(f"{d.key} {d.said or '?'} (truth: {d.truth or '?'})" for d in decisions)
+    """Predictions with their truths, for the log browser's list of samples: "k1 the (truth: a)"."""
+    prediction_texts = [
+        f"{decision.key} {decision.said or '?'} (truth: {decision.truth or '?'})"
+        for decision in decisions
+    ]
+    return ", ".join(prediction_texts)
 
 
 def outcome(decision: Decision, reply: Reply | None) -> str:
     """Right, wrong or the reason for neither, with the raw reply where it could not be read; for
     the log browser.
     """
-    verdict = decision.unscored or ("right" if decision.value else "wrong")
-    return verdict + (
-        f" (reply: {reply.text[:200]!r})" if reply is not None and decision.said is None else ""
-    )
+    verdict = decision.unscored
+    if not verdict:
+        verdict = "right" if decision.value else "wrong"
+
+    if reply is None or decision.said is not None:
+        return verdict
+    return f"{verdict} (reply: {reply.text[:200]!r})"
 
 
 def score_of(
@@ -185,17 +201,24 @@ def score_of(
     summaries, which tables are read from, keep only entries under 1 kB. `details` are added, for a
     metric or a reader of the log.
     """
-    reasons = [d.unscored for d in decisions if d.unscored]
-    columns: dict[str, dict[str, object]] = {
-        "keys": {d.key: d.value is not None for d in decisions}
-    }
+    is_scored = {decision.key: decision.value is not None for decision in decisions}
+    columns: dict[str, dict[str, object]] = {"keys": dict(is_scored)}
+    values: dict[str, float] = {}
+    reasons: list[str] = []
+
     for decision in decisions:
-        for name, value in decision.model_dump(exclude_defaults=True, exclude={"key"}).items():
-            columns.setdefault(name, {})[decision.key] = value
+        values[decision.key] = math.nan if decision.value is None else decision.value
+        if decision.unscored:
+            reasons.append(decision.unscored)
+        set_fields = decision.model_dump(exclude_defaults=True, exclude={"key"})
+        for field_name, field_value in set_fields.items():
+            columns.setdefault(field_name, {})[decision.key] = field_value
+
+    all_unscored = bool(reasons) and len(reasons) == len(decisions)
     return Score(
-        value={d.key: math.nan if d.value is None else d.value for d in decisions},
+        value=dict(values),
         answer=answer,
         explanation=explanation,
-        reason=reasons[0] if len(reasons) == len(decisions) and reasons else None,
+        reason=reasons[0] if all_unscored else None,
         metadata={**columns, **(details or {})},
     )

@@ -23,7 +23,6 @@ from selfprobe.scorers.decision import (
     UNPARSED,
     Decision,
     Judged,
-    decisions_of,
     observer_fault,
     score_of,
     target_fault,
@@ -31,12 +30,13 @@ from selfprobe.scorers.decision import (
 from selfprobe.scorers.frames import Frames, Place, frame_numbers, paired_frames, split
 from selfprobe.scorers.summary import (
     Scores,
+    best_of,
     counted_apart,
     cut_at,
-    first_things_first,
     judged,
     metric_of,
     noted,
+    order_for_log,
 )
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
@@ -55,13 +55,17 @@ from selfprobe.text.parse import probabilities, words
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
-TOO_FEW = "too_few_"  # beginning of a reason: an arm has too few readable replies
-DEGENERATE, DRAWS = (
-    "degenerate",
-    3,
-)  # equal rollouts: this many are no accident, since rollouts argue
-SPLITS = 200  # number of random halvings of a dilemma's rollouts, for the ceiling
-PSEUDO = 10  # rollouts that the smoothed means stand for (as in the paper), whatever was drawn or could be read
+TOO_FEW = "too_few_"
+"""Beginning of a reason: an arm has too few readable replies."""
+DEGENERATE = "degenerate"
+MIN_EQUAL_ROLLOUTS = 3
+"""Number of equal rollouts that is no accident, since rollouts argue."""
+RANDOM_HALVINGS = 200
+"""Number of random halvings of a dilemma's rollouts, for the ceiling."""
+SMOOTHING_ROLLOUTS = 10
+"""Rollouts that the smoothed means stand for (as in the paper), whatever was drawn or could be
+read.
+"""
 
 
 class Keyed(Protocol):
@@ -78,9 +82,8 @@ class Dilemma:
     """One dilemma over its epochs. Probabilities are of Option A; divergences in nats, of the means
     without smoothing.
 
-    A mean of stated probabilities does not show how many there were: smoothing by that number, as
-    earlier versions did, made KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is
-    .19).
+    A mean of stated probabilities does not show how many there were: smoothing by that number would
+    make KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is .19).
     """
 
     rollouts: int
@@ -96,47 +99,52 @@ class Dilemma:
     unscored: str | None
     """Arm with too few readable replies; then the properties below are NaN."""
 
-    def _other(self, mean: float) -> float:
+    def _if_scored(self, mean: float) -> float:
         return math.nan if self.unscored else mean
 
     @property
     def kl_predicted(self) -> float:
         """KL(p‖p'), the paper's; infinite where the prediction rules out the conclusion."""
-        return float(kl(self.p, self._other(self.p_predicted)))
+        return float(kl(self.p, self._if_scored(self.p_predicted)))
 
     @property
     def kl_direct(self) -> float:
         """KL(p‖p*)."""
-        return float(kl(self.p, self._other(self.p_direct)))
+        return float(kl(self.p, self._if_scored(self.p_direct)))
 
     @property
     def kl_smoothed_predicted(self) -> float:
-        """KL(p‖p') of means drawn towards ½ as Jeffreys' prior draws those of PSEUDO rollouts:
+        """KL(p‖p') of means drawn towards ½ as Jeffreys' prior draws those of SMOOTHING_ROLLOUTS:
         never infinite.
         """
-        return float(kl(smoothed(self.p, PSEUDO), smoothed(self._other(self.p_predicted), PSEUDO)))
+        return self._smoothed_kl(self.p_predicted)
 
     @property
     def kl_smoothed_direct(self) -> float:
-        return float(kl(smoothed(self.p, PSEUDO), smoothed(self._other(self.p_direct), PSEUDO)))
+        return self._smoothed_kl(self.p_direct)
+
+    def _smoothed_kl(self, mean: float) -> float:
+        smoothed_p = smoothed(self.p, SMOOTHING_ROLLOUTS)
+        smoothed_mean = smoothed(self._if_scored(mean), SMOOTHING_ROLLOUTS)
+        return float(kl(smoothed_p, smoothed_mean))
 
     @property
     def js_predicted(self) -> float:
-        return float(js(self.p, self._other(self.p_predicted)))
+        return float(js(self.p, self._if_scored(self.p_predicted)))
 
     @property
     def js_direct(self) -> float:
-        return float(js(self.p, self._other(self.p_direct)))
+        return float(js(self.p, self._if_scored(self.p_direct)))
 
     @property
     def cot_pred(self) -> float:
         """1 - |p - p'|: the score of a matrix."""
-        return math.nan if self.unscored else 1 - abs(self.p - self.p_predicted)
+        return 1 - abs(self.p - self._if_scored(self.p_predicted))
 
     @property
     def cot_pred_direct(self) -> float:
         """1 - |p - p*|: the score of the gut answer as a prediction."""
-        return math.nan if self.unscored else 1 - abs(self.p - self.p_direct)
+        return 1 - abs(self.p - self._if_scored(self.p_direct))
 
 
 def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dilemma:
@@ -149,41 +157,56 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
             fewer than half of them readable in any arm, the dilemma is unscored. So it is if three
             rollouts or more are one text: the model was not sampled, or ignores the seed.
     """
-    decisions = list(decisions)
-    drawn = [text for one in decisions if isinstance(text := getattr(one, "drawn", None), str)]
-    given: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    values_by_arm: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    rollout_digests: list[str] = []
     for decision in decisions:
-        given[decision.key].append(math.nan if decision.value is None else decision.value)
-    asked = epochs or max(map(len, given.values()))
-    read = {
-        arm: np.array([v for v in values if not math.isnan(v)]) for arm, values in given.items()
-    }
-    few = [arm for arm in ARMS if not len(read[arm]) or 2 * len(read[arm]) < asked]
-    mean = {arm: float(values.mean()) if len(values) else math.nan for arm, values in read.items()}
+        value = math.nan if decision.value is None else decision.value
+        values_by_arm[decision.key].append(value)
+        digest = getattr(decision, "drawn", None)
+        if isinstance(digest, str):
+            rollout_digests.append(digest)
+
+    asked_count = epochs or max(map(len, values_by_arm.values()))
+    readable_by_arm: dict[str, FloatArray] = {}
+    mean_by_arm: dict[str, float] = {}
+    unscored_reason: str | None = None
+    for arm, values in values_by_arm.items():
+        readable = np.array([value for value in values if not math.isnan(value)])
+        readable_by_arm[arm] = readable
+        mean_by_arm[arm] = float(readable.mean()) if len(readable) else math.nan
+        is_too_few = len(readable) == 0 or 2 * len(readable) < asked_count
+        if is_too_few and unscored_reason is None:
+            unscored_reason = TOO_FEW + arm
+
+    are_rollouts_equal = len(set(rollout_digests)) == 1
+    if are_rollouts_equal and len(rollout_digests) >= MIN_EQUAL_ROLLOUTS:
+        unscored_reason = unscored_reason or DEGENERATE
+
+    rollouts = readable_by_arm["p"]
     return Dilemma(
-        rollouts=len(read["p"]),
-        repeat=_repeat(read["p"]),
-        unscored=TOO_FEW + few[0]
-        if few
-        else DEGENERATE
-        if len(drawn) >= DRAWS and len({*drawn}) == 1
-        else None,
-        **mean,
+        rollouts=len(rollouts),
+        repeat=_expected_repeat_distance(rollouts),
+        unscored=unscored_reason,
+        **mean_by_arm,
     )
 
 
-def _repeat(rollouts: FloatArray) -> float:
+def _expected_repeat_distance(rollouts: FloatArray) -> float:
     """Two halves of h rollouts differ √(n/h) times as much as two runs of n."""
-    n, half = len(rollouts), len(rollouts) // 2
-    if half < 2:
+    rollout_count = len(rollouts)
+    half_count = rollout_count // 2
+    if half_count < 2:
         return math.nan
-    ordered = np.sort(rollouts)  # the halves must not depend on which epoch finished first
-    rng = np.random.default_rng(
-        ordered.view(np.uint64).tolist()
-    )  # nor err the same way in every dilemma
-    drawn = rng.permuted(np.tile(ordered, (SPLITS, 1)), axis=1)[:, : 2 * half]
-    means = drawn.reshape(SPLITS, 2, half).mean(axis=2)
-    return float(np.abs(means[:, 0] - means[:, 1]).mean()) * math.sqrt(half / n)
+
+    # The halves must not depend on which epoch finished first, nor err the same way in every
+    # dilemma.
+    ordered = np.sort(rollouts)
+    rng = np.random.default_rng(ordered.view(np.uint64).tolist())
+    shuffled = rng.permuted(np.tile(ordered, (RANDOM_HALVINGS, 1)), axis=1)[:, : 2 * half_count]
+
+    half_means = shuffled.reshape(RANDOM_HALVINGS, 2, half_count).mean(axis=2)
+    mean_distance = float(np.abs(half_means[:, 0] - half_means[:, 1]).mean())
+    return mean_distance * math.sqrt(half_count / rollout_count)
 
 
 def item_scores(rows: pd.DataFrame) -> pd.Series:
@@ -197,18 +220,19 @@ def item_scores(rows: pd.DataFrame) -> pd.Series:
     """
     cell = ["target", "observer"]
     arms = rows.groupby([*cell, "item", "key"]).value.agg(["mean", "count", "size"]).unstack("key")
-    asked = (
-        arms["size"]["p"].groupby(level=cell).transform("max")
-    )  # a sample in error counts as unreadable
-    read = arms["count"].fillna(0)
-    enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
-    texts = (
-        rows.reindex(columns=[*cell, "item", "drawn"])
-        .groupby([*cell, "item"])
-        .drawn.agg(["count", "nunique"])
-    )
-    enough &= ~(texts["count"].ge(DRAWS) & texts["nunique"].eq(1))
-    return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
+    # A sample in error counts as unreadable.
+    asked_count = arms["size"]["p"].groupby(level=cell).transform("max")
+    readable_count = arms["count"].fillna(0)
+    is_enough_of_arm = readable_count.gt(0) & readable_count.mul(2).ge(asked_count, axis=0)
+    is_scored = is_enough_of_arm.all(axis=1)
+
+    digests = rows.reindex(columns=[*cell, "item", "drawn"]).groupby([*cell, "item"]).drawn
+    digest_counts = digests.agg(["count", "nunique"])
+    has_many_rollouts = digest_counts["count"].ge(MIN_EQUAL_ROLLOUTS)
+    is_scored &= ~(has_many_rollouts & digest_counts["nunique"].eq(1))
+
+    scores = 1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()
+    return scores.where(is_scored)
 
 
 def blind_scores(rows: pd.DataFrame) -> dict[str, pd.Series]:
@@ -217,29 +241,40 @@ def blind_scores(rows: pd.DataFrame) -> dict[str, pd.Series]:
     Args:
         rows: Decisions of models on themselves, as in `item_scores`.
     """
-    p = rows[rows.key == "p"].groupby(["target", "item"]).value.mean()
-    of = p.groupby(level="target")
-    others = (of.transform("sum") - p) / (of.transform("count") - 1).replace(0, np.nan)
-    said, places = rows.key == "p_predicted", pd.MultiIndex.from_frame(rows[["target", "item"]])
-    found = {}
-    for name, guess in {
-        "always .5": p.where(p.isna(), 0.5),
-        "the mean of the other items": others,
-    }.items():
-        guessed = rows.assign(value=rows.value.where(~said, guess.reindex(places).to_numpy()))
-        found[name] = item_scores(guessed).droplevel("observer")
-    return found
+    mean_p = rows[rows.key == "p"].groupby(["target", "item"]).value.mean()
+    mean_p_of_target = mean_p.groupby(level="target")
+    other_items_sum = mean_p_of_target.transform("sum") - mean_p
+    other_items_count = (mean_p_of_target.transform("count") - 1).replace(0, np.nan)
+    guesses = {
+        "always .5": mean_p.where(mean_p.isna(), 0.5),
+        "the mean of the other items": other_items_sum / other_items_count,
+    }
+
+    is_prediction = rows.key == "p_predicted"
+    row_items = pd.MultiIndex.from_frame(rows[["target", "item"]])
+    scores: dict[str, pd.Series] = {}
+    for name, guess in guesses.items():
+        guess_of_row = guess.reindex(row_items).to_numpy()
+        rows_with_guess = rows.assign(value=rows.value.where(~is_prediction, guess_of_row))
+        scores[name] = item_scores(rows_with_guess).droplevel("observer")
+    return scores
 
 
 def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
     """Each dilemma of a run. An epoch that one dilemma lacks (a sample in error) counts as
     unreadable.
     """
-    by_item: dict[str, list[Decision]] = defaultdict(list)
+    decisions_by_item: dict[str, list[Decision]] = defaultdict(list)
+    rollout_counts: Counter[str] = Counter()
     for item, decision in decisions:
-        by_item[item].append(decision)
-    epochs = max(sum(d.key == "p" for d in own) for own in by_item.values())
-    return {item: per_dilemma(own, epochs=epochs) for item, own in by_item.items()}
+        decisions_by_item[item].append(decision)
+        rollout_counts[item] += decision.key == "p"
+
+    epochs = max(rollout_counts.values())
+    return {
+        item: per_dilemma(decisions_of_item, epochs=epochs)
+        for item, decisions_of_item in decisions_by_item.items()
+    }
 
 
 def dilemma_frames(
@@ -251,34 +286,43 @@ def dilemma_frames(
     Both are compared with its own rollouts. Intervals are over `clusters` of items, where there
     are.
     """
-    own, other = split(decisions)
-    if not other:
+    self_decisions, other_decisions = split(decisions)
+    if not other_decisions:
         return None
-    acts = [(item, d) for item, d in own if d.key != "p_predicted"]
-    of = clusters or {}
-    return paired_frames(
-        _cot_pred(own, of) if len(own) > len(acts) else {}, _cot_pred([*acts, *other], of)
-    )
+
+    acts = [(item, decision) for item, decision in self_decisions if decision.key != "p_predicted"]
+    cluster_of_item = clusters or {}
+    self_scores: dict[Place, float] = {}
+    if len(self_decisions) > len(acts):
+        self_scores = _cot_pred_by_place(self_decisions, cluster_of_item)
+    other_scores = _cot_pred_by_place([*acts, *other_decisions], cluster_of_item)
+    return paired_frames(self_scores, other_scores)
 
 
-def _cot_pred(decisions: Sequence[Judged], clusters: Mapping[str, str]) -> dict[Place, float]:
-    return {
-        (clusters.get(item, item), item): dilemma.cot_pred
-        for item, dilemma in dilemmas_of(decisions).items()
-    }
+def _cot_pred_by_place(
+    decisions: Sequence[Judged], cluster_of_item: Mapping[str, str]
+) -> dict[Place, float]:
+    score_by_place: dict[Place, float] = {}
+    for item, dilemma in dilemmas_of(decisions).items():
+        score_by_place[cluster_of_item.get(item, item), item] = dilemma.cot_pred
+    return score_by_place
 
 
-ALOUD = 30  # words; the two lines have four
+ANSWER_LINE_WORDS = 30
+"""Largest number of words of a reply that does not argue; the two lines have four."""
 
 
 @metric_of
 def calibration(scores: Scores) -> dict[str, float]:
     """All numbers of the dilemma task over all epochs; see `dilemma_numbers`."""
-    decisions = [
-        (str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)
-    ]
-    clusters = {item: of for (item, _), (of, _) in zip(decisions, judged(scores), strict=True)}
-    return dict(dilemma_numbers(decisions, clusters))
+    decisions: list[Judged] = []
+    cluster_of_item: dict[str, str] = {}
+    for sample_score in scores:
+        item = str(sample_score.sample_id)
+        for cluster, decision in judged([sample_score]):
+            decisions.append((item, decision))
+            cluster_of_item[item] = cluster
+    return dict(dilemma_numbers(decisions, cluster_of_item))
 
 
 def dilemma_estimates(
@@ -295,46 +339,70 @@ def dilemma_estimates(
     """
     labels = [str(i) for i in range(len(dilemmas))] if clusters is None else clusters
     unit = "dilemma" if len(set(labels)) == len(labels) else "cluster"
-    scored = [(d, label) for d, label in zip(dilemmas, labels, strict=True) if not d.unscored]
-    if not scored:
+    scored_dilemmas, scored_labels = _scored(dilemmas, labels)
+    if not scored_dilemmas:
         return {}
-    items = np.array([label for _, label in scored])
-    column = {name: np.array([getattr(d, name) for d, _ in scored]) for name in _COLUMNS}
-    out = {
-        name: clustered_mean(column[name], items, unit=unit)
-        for name in ("cot_pred", "cot_pred_direct")
-    }
-    for kind in KINDS:
-        direct, predicted = column[f"{kind}_direct"], column[f"{kind}_predicted"]
-        both = np.isfinite(direct) & np.isfinite(predicted)
-        for name, values in ((f"{kind}_predicted", predicted), (f"{kind}_direct", direct)):
-            out[name] = clustered_mean(values[both], items[both], unit=unit, interval="t")
-        if both.any():
-            gains, rng = (direct - predicted)[both], np.random.default_rng(0)
-            out[f"{kind}_gain"] = bootstrap(
-                lambda x: x, gains, clusters=items[both], rng=rng, unit=unit, of_means=True
+
+    units = np.array(scored_labels)
+    estimates: dict[str, Estimate] = {}
+    for name in ("cot_pred", "cot_pred_direct"):
+        estimates[name] = clustered_mean(_column(scored_dilemmas, name), units, unit=unit)
+
+    for kind in DIVERGENCES:
+        predicted = _column(scored_dilemmas, f"{kind}_predicted")
+        direct = _column(scored_dilemmas, f"{kind}_direct")
+        is_finite = np.isfinite(direct) & np.isfinite(predicted)
+        finite_units = units[is_finite]
+        estimates[f"{kind}_predicted"] = clustered_mean(
+            predicted[is_finite], finite_units, unit=unit, interval="t"
+        )
+        estimates[f"{kind}_direct"] = clustered_mean(
+            direct[is_finite], finite_units, unit=unit, interval="t"
+        )
+        if is_finite.any():
+            estimates[f"{kind}_gain"] = bootstrap(
+                lambda mean_gain: mean_gain,
+                (direct - predicted)[is_finite],
+                clusters=finite_units,
+                rng=np.random.default_rng(0),
+                unit=unit,
+                of_means=True,
             )
-    out["ceiling"] = clustered_mean(1 - np.array([d.repeat for d, _ in scored]), items, unit=unit)
-    return out
+
+    repeat_scores = 1 - _column(scored_dilemmas, "repeat")
+    estimates["ceiling"] = clustered_mean(repeat_scores, units, unit=unit)
+    return estimates
 
 
-KINDS = ("kl", "kl_smoothed", "js")
-_COLUMNS = (
-    "cot_pred",
-    "cot_pred_direct",
-    *(f"{kind}_{arm}" for kind in KINDS for arm in ("predicted", "direct")),
-)
+def _scored(dilemmas: Sequence[Dilemma], labels: Sequence[str]) -> tuple[list[Dilemma], list[str]]:
+    """The scored dilemmas, and the cluster of each."""
+    scored_dilemmas: list[Dilemma] = []
+    scored_labels: list[str] = []
+    for dilemma, label in zip(dilemmas, labels, strict=True):
+        if not dilemma.unscored:
+            scored_dilemmas.append(dilemma)
+            scored_labels.append(label)
+    return scored_dilemmas, scored_labels
+
+
+def _column(dilemmas: Sequence[Dilemma], name: str) -> FloatArray:
+    return np.array([getattr(dilemma, name) for dilemma in dilemmas])
+
+
+DIVERGENCES = ("kl", "kl_smoothed", "js")
 
 
 def infinite_kl(dilemmas: Sequence[Dilemma]) -> dict[str, int]:
     """Numbers of scored dilemmas with an infinite KL: of the prediction, of the gut answer, and of
     either.
     """
-    predicted, direct = (
-        [math.isinf(getattr(d, name)) for d in dilemmas] for name in ("kl_predicted", "kl_direct")
-    )
-    either = sum(a or b for a, b in zip(predicted, direct, strict=True))
-    return {"predicted": sum(predicted), "direct": sum(direct), "either": either}
+    is_infinite_predicted = np.isinf(_column(dilemmas, "kl_predicted"))
+    is_infinite_direct = np.isinf(_column(dilemmas, "kl_direct"))
+    return {
+        "predicted": int(is_infinite_predicted.sum()),
+        "direct": int(is_infinite_direct.sum()),
+        "either": int((is_infinite_predicted | is_infinite_direct).sum()),
+    }
 
 
 def dilemma_numbers(
@@ -353,69 +421,87 @@ def dilemma_numbers(
     `direct_reasoned_rate` of the target's gut answers; where it was asked about another assistant
     too, those of `frames.frame_numbers`, which no other number counts.
     """
-    of_frames = frame_numbers(dilemma_frames(decisions, clusters), "cot_pred")
+    numbers_of_frames = frame_numbers(dilemma_frames(decisions, clusters), "cot_pred")
     decisions, _ = split(decisions)
-    if not any(d.key == "p_predicted" for _, d in decisions):  # asked about another assistant alone
-        return first_things_first("cot_pred", of_frames)
-    by_item = dilemmas_of(decisions)
-    dilemmas, labels = (
-        list(by_item.values()),
-        [(clusters or {}).get(item, item) for item in by_item],
-    )
-    scored = [d for d in dilemmas if not d.unscored]
-    out: dict[str, float] = {}
+    if not any(decision.key == "p_predicted" for _, decision in decisions):
+        # asked about another assistant alone
+        return order_for_log("cot_pred", numbers_of_frames)
+
+    dilemma_by_item = dilemmas_of(decisions)
+    dilemmas = list(dilemma_by_item.values())
+    cluster_of_item = clusters or {}
+    labels = [cluster_of_item.get(item, item) for item in dilemma_by_item]
+
+    numbers: dict[str, float] = {}
     for name, estimate in dilemma_estimates(dilemmas, labels).items():
-        out |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-        out |= {"stderr": estimate.se} if name == "cot_pred" else {}
-    if scored:
-        out |= {
-            f"kl_infinite_{arm}".removesuffix("_either"): count
-            for arm, count in infinite_kl(scored).items()
-        }
-    out |= _baselines(
-        scored, [label for d, label in zip(dilemmas, labels, strict=True) if not d.unscored]
-    )
-    few = Counter(d.unscored for d in dilemmas if d.unscored)
-    out |= {"n": len(scored), "unscored": few.total() / len(dilemmas)}
-    out |= {
-        f"unscored_{why}": few[why] / len(dilemmas)
-        for why in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE)
-    }
-    out["worst_case"], out["best_case"] = worst_case([d.cot_pred for d in scored], few.total())
+        numbers[name] = estimate.value
+        numbers[f"{name}_low"] = estimate.low
+        numbers[f"{name}_high"] = estimate.high
+        if name == "cot_pred":
+            numbers["stderr"] = estimate.se
+
+    scored_dilemmas, scored_labels = _scored(dilemmas, labels)
+    if scored_dilemmas:
+        infinite_counts = infinite_kl(scored_dilemmas)
+        numbers["kl_infinite_predicted"] = infinite_counts["predicted"]
+        numbers["kl_infinite_direct"] = infinite_counts["direct"]
+        numbers["kl_infinite"] = infinite_counts["either"]
+        numbers |= _baselines(scored_dilemmas, scored_labels)
+
+    reason_counts = Counter(dilemma.unscored for dilemma in dilemmas if dilemma.unscored)
+    numbers["n"] = len(scored_dilemmas)
+    numbers["unscored"] = reason_counts.total() / len(dilemmas)
+    for reason in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE):
+        numbers[f"unscored_{reason}"] = reason_counts[reason] / len(dilemmas)
+    scores = [dilemma.cot_pred for dilemma in scored_dilemmas]
+    numbers["worst_case"], numbers["best_case"] = worst_case(scores, reason_counts.total())
+
     for arm in ARMS:
-        own = [d for _, d in decisions if d.key == arm]
-        reasons = Counter(d.unscored for d in own if d.unscored)
-        out[f"{arm}_unscored"] = reasons.total() / len(own)
-        shares = {reason: count / len(own) for reason, count in sorted(reasons.items())}
-        out |= {f"{arm}_unscored_{reason}": share for reason, share in shares.items()}
-        out |= cut_at(shares, target="rollout_tokens" if arm == "p" else "answer_tokens")
-    for name, asked in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
-        out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == asked]))
-    return first_things_first("cot_pred", out | of_frames)
+        decisions_of_arm = [decision for _, decision in decisions if decision.key == arm]
+        numbers |= _unscored_of_arm(arm, decisions_of_arm)
+    arm_of_rate = {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}
+    for rate_name, rated_arm in arm_of_rate.items():
+        is_reasoned = [decision.reasoned for _, decision in decisions if decision.key == rated_arm]
+        numbers[rate_name] = float(np.mean(is_reasoned))
+    return order_for_log("cot_pred", numbers | numbers_of_frames)
+
+
+def _unscored_of_arm(arm: Arm, decisions: Sequence[Decision]) -> dict[str, float]:
+    """Share of an arm's replies that could not be read, in all and by reason."""
+    reason_counts = Counter(decision.unscored for decision in decisions if decision.unscored)
+    shares = {reason: count / len(decisions) for reason, count in sorted(reason_counts.items())}
+    numbers = {f"{arm}_unscored": reason_counts.total() / len(decisions)}
+    for reason, share in shares.items():
+        numbers[f"{arm}_unscored_{reason}"] = share
+    return numbers | cut_at(shares, target="rollout_tokens" if arm == "p" else "answer_tokens")
 
 
 def _baselines(scored: Sequence[Dilemma], labels: Sequence[str]) -> dict[str, float]:
     """Scores of predictions that know nothing of the dilemma; that of the mean with two dilemmas or
     more.
     """
-    p = np.array([d.p for d in scored])
-    blind = {"half": np.full(len(p), 0.5)} if len(p) else {}
+    p = _column(scored, "p")
+    guesses = {"half": np.full(len(p), 0.5)}
     if len(p) > 1:
-        blind["mean"] = (p.sum() - p) / (len(p) - 1)
-    hits = {name: 1 - np.abs(p - guess) for name, guess in blind.items()}
-    out = {f"baseline_{name}": float(np.mean(values)) for name, values in hits.items()}
-    for name, guess in blind.items():
+        guesses["mean"] = (p.sum() - p) / (len(p) - 1)
+
+    scores_by_guess = {name: 1 - np.abs(p - guess) for name, guess in guesses.items()}
+    numbers = {
+        f"baseline_{name}": float(np.mean(scores)) for name, scores in scores_by_guess.items()
+    }
+    for name, guess in guesses.items():
         divergences = kl(p, guess)
-        finite = divergences[np.isfinite(divergences)]
-        out |= {f"baseline_kl_{name}": float(finite.mean())} if len(finite) else {}
-    if not hits:
-        return out
-    values, best = (
-        np.array([d.cot_pred for d in scored]),
-        max(hits.values(), key=lambda values: float(np.mean(values))),
+        finite_divergences = divergences[np.isfinite(divergences)]
+        if len(finite_divergences):
+            numbers[f"baseline_kl_{name}"] = float(finite_divergences.mean())
+
+    skill_estimate = skill(
+        _column(scored, "cot_pred"), best_of(scores_by_guess), np.array(labels), unit="dilemma"
     )
-    estimate = skill(values, best, np.array(labels), unit="dilemma")
-    return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
+    numbers["skill"] = skill_estimate.value
+    numbers["skill_low"] = skill_estimate.low
+    numbers["skill_high"] = skill_estimate.high
+    return numbers
 
 
 @scorer(metrics=[calibration(), counted_apart()])
@@ -425,14 +511,14 @@ def dilemma_prediction() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
         replies = {"p": record.acts["cot"], "p_direct": record.acts["direct"]}
-        replies |= {
-            name.replace("predicted", "p_predicted"): reply
-            for name, reply in record.answers.items()
-        }
+        for name, reply in record.answers.items():
+            replies[name.replace("predicted", "p_predicted")] = reply
+
         decisions = [judge(key, reply) for key, reply in replies.items()]
+        answers = [f"{decision.key}={decision.said or '?'}" for decision in decisions]
         return score_of(
             decisions,
-            answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
+            answer=", ".join(answers),
             explanation=explain(replies, decisions),
             details=noted(record.acts.values()),
         )
@@ -446,27 +532,39 @@ def judge(key: str, reply: Reply) -> Decision:
     Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned
     also when it argues in the open, in more than 30 words.
     """
-    predicted = key.endswith("p_predicted")
-    fault = observer_fault(reply) if predicted else target_fault(reply)
-    pair = None if fault else probabilities(reply.text)
-    if pair is None:
-        unscored = fault or (UNPARSED if predicted else f"target_{UNPARSED}")
-        return Decision(key=key, unscored=unscored, reasoned=_reasoned(key, reply))
-    value = pair[0] / (pair[0] + pair[1])
-    drawn = hashlib.sha256(reply.text.encode()).hexdigest()[:8] if key == "p" else None
-    return Decision(
-        key=key, value=value, said=f"{value:.4g}", reasoned=_reasoned(key, reply), drawn=drawn
-    )
+    is_prediction = key.endswith("p_predicted")
+    fault = observer_fault(reply) if is_prediction else target_fault(reply)
+    stated_pair = None if fault else probabilities(reply.text)
+    reasoned = _is_reasoned(key, reply)
+    if stated_pair is None:
+        unparsed_reason = UNPARSED if is_prediction else f"target_{UNPARSED}"
+        return Decision(key=key, unscored=fault or unparsed_reason, reasoned=reasoned)
+
+    p_a, p_b = stated_pair
+    value = p_a / (p_a + p_b)
+    digest: str | None = None
+    if key == "p":
+        digest = hashlib.sha256(reply.text.encode()).hexdigest()[:8]
+    return Decision(key=key, value=value, said=f"{value:.4g}", reasoned=reasoned, drawn=digest)
 
 
-def _reasoned(key: str, reply: Reply) -> bool:
-    return key != "p" and (reply.reasoned or len(words(reply.text, limit=ALOUD + 1)) > ALOUD)
+def _is_reasoned(key: str, reply: Reply) -> bool:
+    if key == "p":
+        return False
+    first_words = words(reply.text, limit=ANSWER_LINE_WORDS + 1)
+    return reply.reasoned or len(first_words) > ANSWER_LINE_WORDS
 
 
 def mean_conclusion(rollouts: Sequence[Reply]) -> float:
     """P(A) over rollouts, as `per_dilemma` has it; NaN with fewer than half of them readable."""
-    read = [p for reply in rollouts if (p := judge("p", reply).value) is not None]
-    return float(np.mean(read)) if read and 2 * len(read) >= len(rollouts) else math.nan
+    readable: list[float] = []
+    for reply in rollouts:
+        p = judge("p", reply).value
+        if p is not None:
+            readable.append(p)
+    if not readable or 2 * len(readable) < len(rollouts):
+        return math.nan
+    return float(np.mean(readable))
 
 
 def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
@@ -475,11 +573,12 @@ def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
         "p": "after reasoning, p",
         "p_direct": "gut answer, p*",
         "p_predicted": "predicted, p'",
+        f"{OTHER}p_predicted": "predicted of another assistant",
     }
-    titles[f"{OTHER}p_predicted"] = "predicted of another assistant"
-    lines = []
+    lines: list[str] = []
     for decision, (key, reply) in zip(decisions, replies.items(), strict=True):
-        ends = f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
-        said = f"P(A) = {decision.said}" if decision.said else ends
-        lines.append(f"- {titles[key]} ({reply.model}): {said}")
+        answer_text = f"P(A) = {decision.said}"
+        if not decision.said:
+            answer_text = f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
+        lines.append(f"- {titles[key]} ({reply.model}): {answer_text}")
     return "\n".join(lines)

@@ -20,10 +20,10 @@ from selfprobe.text.kinds import is_refusal
 from selfprobe.text.parse import json_texts, normalise, probabilities, words
 
 FIELDS = ("scenario", "option_a", "option_b")
-SCENARIO_WORDS, OPTION_WORDS = (
-    (30, 300),
-    (3, 60),
-)  # smallest and largest number of words; 80 to 160 are asked for
+SCENARIO_WORDS = range(30, 301)
+"""Numbers of words that a scenario may have; 80 to 160 are asked for."""
+OPTION_WORDS = range(3, 61)
+"""Numbers of words that an option may have."""
 
 Flaw = Literal[
     "scenario_length", "option_length", "same_options", "options_in_scenario", "declined"
@@ -63,22 +63,20 @@ def flaw_of(scenario: str, option_a: str, option_b: str) -> Flaw | None:
     """First flaw that makes a dilemma unfit to be judged, or None."""
     if any(is_refusal(text) for text in (scenario, option_a, option_b)):
         return "declined"
-    if not SCENARIO_WORDS[0] <= len(words(scenario)) <= SCENARIO_WORDS[1]:
+    if len(words(scenario)) not in SCENARIO_WORDS:
         return "scenario_length"
-    if any(
-        not OPTION_WORDS[0] <= len(words(option)) <= OPTION_WORDS[1]
-        for option in (option_a, option_b)
-    ):
+    if any(len(words(option)) not in OPTION_WORDS for option in (option_a, option_b)):
         return "option_length"
-    if [normalise(w) for w in words(_bare(option_a))] == [
-        normalise(w) for w in words(_bare(option_b))
-    ]:
+
+    words_a = [normalise(word) for word in words(_without_label(option_a))]
+    words_b = [normalise(word) for word in words(_without_label(option_b))]
+    if words_a == words_b:
         return "same_options"
-    return (
-        "options_in_scenario"
-        if "option a" in scenario.casefold() and "option b" in scenario.casefold()
-        else None
-    )
+
+    lower_scenario = scenario.casefold()
+    if "option a" in lower_scenario and "option b" in lower_scenario:
+        return "options_in_scenario"
+    return None
 
 
 def dilemma_text(reply: Reply) -> str | None:
@@ -86,25 +84,24 @@ def dilemma_text(reply: Reply) -> str | None:
     fields = json_texts(reply.text, FIELDS)
     if fields is None:
         return None
-    scenario, a, b = fields["scenario"], _bare(fields["option_a"]), _bare(fields["option_b"])
-    return f"{scenario}\n\nOption A: {a}\nOption B: {b}"
+    option_a = _without_label(fields["option_a"])
+    option_b = _without_label(fields["option_b"])
+    return f"{fields['scenario']}\n\nOption A: {option_a}\nOption B: {option_b}"
 
 
-def _bare(option: str) -> str:
+def _without_label(option: str) -> str:
     """An option on one line, without its label ("Option A: Tell her." → "Tell her.")."""
     line = " ".join(option.split())
-    head, colon, rest = line.partition(":")
-    return (
-        rest.strip()
-        if colon and head.casefold() in ("option a", "option b", "a", "b") and rest.strip()
-        else line
-    )
+    label, _, text = line.partition(":")
+    is_labelled = label.casefold() in ("option a", "option b", "a", "b")
+    if is_labelled and text.strip():
+        return text.strip()
+    return line
 
 
 JUDGES = 3
-LARGEST_JSD = (
-    math.log(3) - math.log(2) * 2 / 3
-)  # two judges certain of one option, the third of the other: .6365
+LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3
+"""Two judges certain of one option, the third of the other: .6365."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +117,13 @@ class JudgeSamples:
     @property
     def mean(self) -> tuple[float, float] | None:
         """Mean of the readable samples, each divided by its sum; None without one."""
-        read = [sample for sample in self.samples if sample is not None]
-        if not read:
+        shares_of_a = [
+            sample[0] / (sample[0] + sample[1]) for sample in self.samples if sample is not None
+        ]
+        if not shares_of_a:
             return None
-        a = float(np.mean([a / (a + b) for a, b in read]))
-        return a, 1 - a
+        mean_a = float(np.mean(shares_of_a))
+        return mean_a, 1 - mean_a
 
 
 def sample_name(judge: int, sample: int) -> str:
@@ -134,18 +133,19 @@ def sample_name(judge: int, sample: int) -> str:
 
 def judges_of(acts: Mapping[str, Reply]) -> list[JudgeSamples]:
     """Samples of the panel's judges, from the record of one dilemma."""
-    judges = []
-    for number in range(1, JUDGES + 1):
-        replies = [
-            reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])
-        ]
-        read = [None if reply.problem else probabilities(reply.text) for reply in replies]
-        faults = [
-            observer_fault(reply) or UNPARSED
-            for reply, pair in zip(replies, read, strict=True)
-            if pair is None
-        ]
-        judges.append(JudgeSamples(replies[0].model, read, [f"judge_{fault}" for fault in faults]))
+    judges: list[JudgeSamples] = []
+    for judge_number in range(1, JUDGES + 1):
+        name_of_judge = sample_name(judge_number, 0).removesuffix("0")
+        replies = [reply for name, reply in acts.items() if name.startswith(name_of_judge)]
+
+        samples: list[tuple[float, float] | None] = []
+        faults: list[str] = []
+        for reply in replies:
+            sample = None if reply.problem else probabilities(reply.text)
+            samples.append(sample)
+            if sample is None:
+                faults.append(f"judge_{observer_fault(reply) or UNPARSED}")
+        judges.append(JudgeSamples(replies[0].model, samples, faults))
     return judges
 
 
@@ -166,25 +166,32 @@ def controversy(scores: Scores) -> dict[str, float]:
     its samples.
     """
     decisions = judged(scores)
-    out = summarise([(item, d) for item, d in decisions if d.key == "kept"], "kept")
-    out.pop("reasoned_rate")  # judges may reason
-    values = [(item, d.value) for item, d in decisions if d.key == "jsd" and d.value is not None]
-    if values:
-        mean = clustered_mean(
-            [v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t"
-        )
-        out |= {"jsd": mean.value, "jsd_low": mean.low, "jsd_high": mean.high}
-    panels = [
-        [JudgeSamples(**judge) for judge in (score.score.metadata or {})["judges"]]
-        for score in scores
-    ]
-    for number, judges in enumerate(zip(*panels, strict=True), start=1):
-        means = [judge.mean[0] for judge in judges if judge.mean]
-        out |= {f"judge{number}_p": float(np.mean(means))} if means else {}
-        out[f"judge{number}_unread"] = sum(len(j.faults) for j in judges) / sum(
-            len(j.samples) for j in judges
-        )
-    return out
+    kept_decisions = [(item, decision) for item, decision in decisions if decision.key == "kept"]
+    numbers = summarise(kept_decisions, "kept")
+    numbers.pop("reasoned_rate")  # judges may reason
+
+    items: list[str] = []
+    divergences: list[float] = []
+    for item, decision in decisions:
+        if decision.key == "jsd" and decision.value is not None:
+            items.append(item)
+            divergences.append(decision.value)
+    if divergences:
+        mean_jsd = clustered_mean(divergences, items, unit="dilemma", interval="t")
+        numbers["jsd"] = mean_jsd.value
+        numbers["jsd_low"] = mean_jsd.low
+        numbers["jsd_high"] = mean_jsd.high
+
+    panels = [(sample_score.score.metadata or {})["judges"] for sample_score in scores]
+    for judge_number, judge_fields in enumerate(zip(*panels, strict=True), start=1):
+        judge_of_dilemmas = [JudgeSamples(**fields) for fields in judge_fields]
+        means = [judge.mean[0] for judge in judge_of_dilemmas if judge.mean]
+        if means:
+            numbers[f"judge{judge_number}_p"] = float(np.mean(means))
+        unread_count = sum(len(judge.faults) for judge in judge_of_dilemmas)
+        sample_count = sum(len(judge.samples) for judge in judge_of_dilemmas)
+        numbers[f"judge{judge_number}_unread"] = unread_count / sample_count
+    return numbers
 
 
 @scorer(metrics=[controversy()])
@@ -201,14 +208,12 @@ def dilemma_controversy(threshold: float = 0.2) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         judges = judges_of(state.store_as(Record).acts)
         decisions = judge_divergence(judges, threshold)
-        result = score_of(
-            decisions, answer=decisions[0].said, explanation=_explain_panel(judges, decisions)
+        return score_of(
+            decisions,
+            answer=decisions[0].said,
+            explanation=_explain_panel(judges, decisions),
+            details={"judges": [asdict(judge) for judge in judges]},
         )
-        result.metadata = {
-            **(result.metadata or {}),
-            "judges": [asdict(judge) for judge in judges],
-        }
-        return result
 
     return score
 
@@ -217,30 +222,29 @@ def judge_divergence(judges: Sequence[JudgeSamples], threshold: float) -> list[D
     """Decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most
     frequent fault.
     """
-    value = divergence(judges)
-    if value is None:
-        silent = next(judge for judge in judges if judge.mean is None)
-        reason = Counter(silent.faults).most_common(1)[0][0]
+    jsd_nats = divergence(judges)
+    if jsd_nats is None:
+        silent_judge = next(judge for judge in judges if judge.mean is None)
+        reason, _ = Counter(silent_judge.faults).most_common(1)[0]
         return [Decision(key=key, unscored=reason) for key in ("jsd", "kept")]
     return [
-        Decision(key="jsd", value=value, said=f"JSD {value:.4f}"),
-        Decision(key="kept", value=float(value > threshold)),
+        Decision(key="jsd", value=jsd_nats, said=f"JSD {jsd_nats:.4f}"),
+        Decision(key="kept", value=float(jsd_nats > threshold)),
     ]
 
 
 def _explain_panel(judges: Sequence[JudgeSamples], decisions: Sequence[Decision]) -> str:
     """Each judge's samples of P(A), for the log browser."""
-    lines = [
-        f"- {judge.model}: {' '.join('?' if s is None else f'{s[0]:.2f}' for s in judge.samples)}"
-        + (
-            f" → P(A) = {judge.mean[0]:.3f}"
-            if judge.mean
-            else f" ({', '.join(sorted(set(judge.faults)))})"
-        )
-        for judge in judges
-    ]
-    verdict = (
-        decisions[0].unscored
-        or f"{decisions[0].said} nats: {'kept' if decisions[1].value else 'dropped'}"
-    )
-    return "\n".join([*lines, verdict])
+    lines: list[str] = []
+    for judge in judges:
+        sample_texts = ["?" if sample is None else f"{sample[0]:.2f}" for sample in judge.samples]
+        if judge.mean:
+            result_text = f"→ P(A) = {judge.mean[0]:.3f}"
+        else:
+            result_text = f"({', '.join(sorted(set(judge.faults)))})"
+        lines.append(f"- {judge.model}: {' '.join(sample_texts)} {result_text}")
+
+    jsd_decision, kept_decision = decisions
+    kept_text = "kept" if kept_decision.value else "dropped"
+    verdict_line = jsd_decision.unscored or f"{jsd_decision.said} nats: {kept_text}"
+    return "\n".join([*lines, verdict_line])

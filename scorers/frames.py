@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,72 +41,97 @@ def split(decisions: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
     """The decisions about the observer itself, and those about another assistant under the keys of
     the former.
     """
-    own = [(item, d) for item, d in decisions if not d.key.startswith(OTHER)]
-    other = [
-        (item, d.model_copy(update={"key": d.key.removeprefix(OTHER)}))
-        for item, d in decisions
-        if d.key.startswith(OTHER)
-    ]
-    return own, other
+    self_decisions: list[Judged] = []
+    other_decisions: list[Judged] = []
+    for item, decision in decisions:
+        if decision.key.startswith(OTHER):
+            self_key = decision.key.removeprefix(OTHER)
+            other_decisions.append((item, decision.model_copy(update={"key": self_key})))
+        else:
+            self_decisions.append((item, decision))
+    return self_decisions, other_decisions
 
 
 def frames(decisions: Sequence[Judged]) -> Frames | None:
     """Both frames of a task that scores each decision, or None where nobody asked about another
     assistant.
     """
-    own, other = split(decisions)
-    return paired_frames(_placed(own), _placed(other)) if other else None
+    self_decisions, other_decisions = split(decisions)
+    if not other_decisions:
+        return None
+    return paired_frames(_score_by_place(self_decisions), _score_by_place(other_decisions))
 
 
-def _placed(decisions: Sequence[Judged]) -> dict[Place, float]:
+def _score_by_place(decisions: Sequence[Judged]) -> dict[Place, float]:
     """(item, key, epoch) → score, NaN where unscored; a sample carries both frames, so epochs are
     counted alike.
     """
-    times: Counter[Place] = Counter()
-    out: dict[Place, float] = {}
+    epoch_counts: Counter[Place] = Counter()
+    score_by_place: dict[Place, float] = {}
     for item, decision in decisions:
-        place = (item, decision.key)
-        out[*place, times[place]] = math.nan if decision.value is None else decision.value
-        times[place] += 1
-    return out
+        question = (item, decision.key)
+        epoch = epoch_counts[question]
+        score = math.nan if decision.value is None else decision.value
+        score_by_place[*question, epoch] = score
+        epoch_counts[question] += 1
+    return score_by_place
 
 
-def paired_frames(own: Mapping[Place, float], other: Mapping[Place, float]) -> Frames:
-    """Own minus other, paired by place, in intervals clustered by item.
+def paired_frames(
+    self_scores: Mapping[Place, float], other_scores: Mapping[Place, float]
+) -> Frames:
+    """Score about itself minus score about another, paired by place; intervals clustered by item.
 
     Args:
-        own: Place → score of the answer about itself, NaN where unscored.
-        other: Place → score of the answer about another assistant.
+        self_scores: Place → score of the answer about itself, NaN where unscored.
+        other_scores: Place → score of the answer about another assistant.
     """
-    gains = {place: own[place] - value for place, value in other.items() if place in own}
+    if self_scores:
+        differences = {
+            place: self_scores[place] - other_score
+            for place, other_score in other_scores.items()
+            if place in self_scores
+        }
+        self_estimate = _mean_by_item(self_scores)
+        gain = _mean_by_item(differences, interval="t")
+    else:
+        self_estimate = undefined("it was not asked about itself")
+        gain = undefined("it was not asked about itself")
+
+    is_unscored = [math.isnan(score) for score in other_scores.values()]
     return Frames(
-        own=_mean(own) if own else undefined("it was not asked about itself"),
-        other=_mean(other),
-        gain=_mean(gains, difference=True) if own else undefined("it was not asked about itself"),
-        unscored=float(np.mean([math.isnan(value) for value in other.values()])),
+        own=self_estimate,
+        other=_mean_by_item(other_scores),
+        gain=gain,
+        unscored=float(np.mean(is_unscored)),
     )
 
 
-def _mean(values: Mapping[Place, float], *, difference: bool = False) -> Estimate:
+def _mean_by_item(
+    values: Mapping[Place, float], *, interval: Literal["t", "auto"] = "auto"
+) -> Estimate:
     items = np.array([str(place[0]) for place in values])
-    return clustered_mean(
-        np.array(list(values.values())), items, interval="t" if difference else "auto"
-    )
+    return clustered_mean(np.array(list(values.values())), items, interval=interval)
 
 
-def frame_numbers(both: Frames | None, name: str) -> dict[str, float]:
+def frame_numbers(frame_scores: Frames | None, name: str) -> dict[str, float]:
     """The numbers of both frames for a log, NaN where undefined; none without the arm.
 
     Args:
-        both: Result of `frames`.
+        frame_scores: Result of `frames`.
         name: Name of the task's score.
 
     Keys: `other_<name>` and `self_minus_other`, with `_low` and `_high`; `self_minus_other_n`
     (items with both) and `other_unscored` (share). The score about itself is the task's own.
     """
-    if both is None:
+    if frame_scores is None:
         return {}
-    out: dict[str, float] = {}
-    for key, estimate in {f"{OTHER}{name}": both.other, "self_minus_other": both.gain}.items():
-        out |= {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
-    return out | {"self_minus_other_n": both.gain.n, f"{OTHER}unscored": both.unscored}
+    numbers: dict[str, float] = {}
+    estimates = {f"{OTHER}{name}": frame_scores.other, "self_minus_other": frame_scores.gain}
+    for number_name, estimate in estimates.items():
+        numbers[number_name] = estimate.value
+        numbers[f"{number_name}_low"] = estimate.low
+        numbers[f"{number_name}_high"] = estimate.high
+    numbers["self_minus_other_n"] = frame_scores.gain.n
+    numbers[f"{OTHER}unscored"] = frame_scores.unscored
+    return numbers

@@ -31,7 +31,12 @@ VERDICT = "preferred"
 shown.
 """
 
-_MARKS = "▁Ġ "  # tokenizers' marks of a leading space
+OWN = "own"
+"""Key of the probed model's own answer, from the same passes."""
+
+EQUAL_TEXTS = "not asked: both texts are the same"
+
+_LEADING_SPACE_MARKS = "▁Ġ "  # tokenizers' marks of a leading space
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,22 @@ class Item:
         return self.decisions[VERDICT]
 
 
-def _called(margin: float) -> Said:
+def _preferred_text(margin: float) -> Said:
     """Verdict of a margin: above 0 text 1. The slack keeps a tie unchanged when x and 1 - x are
     averaged.
     """
-    return "tie" if abs(margin) <= 1e-9 else "1" if margin > 0 else "2"
+    if abs(margin) <= 1e-9:
+        return "tie"
+    return "1" if margin > 0 else "2"
 
 
 def preference_decision(
-    key: str, margin: float | None, *, label: int | None, reason: str | None = None, **more: bool
+    key: str,
+    margin: float | None,
+    *,
+    label: int | None,
+    reason: str | None = None,
+    reasoned: bool = False,
 ) -> Decision:
     """A preference as a decision: 1 right, 0 wrong, .5 for a tie; no value without a label.
 
@@ -66,31 +78,30 @@ def preference_decision(
         margin: Above 0 text 1 is preferred, below 0 text 2; None where there is no verdict.
         label: The better text; None where unknown.
         reason: Reason why there is no verdict.
-        more: Further fields of the decision: `reasoned`.
+        reasoned: See `Decision`.
     """
     assert (margin is None) == (reason is not None), "a verdict or a reason why there is none"
-    said = None if margin is None else _called(margin)
-    value = (
-        None
-        if said is None or label is None
-        else 0.5
-        if said == "tie"
-        else float(said == str(label))
-    )
+    better_text = None if label is None else str(label)
+    preferred_text = None if margin is None else _preferred_text(margin)
+
+    value: float | None = None
+    if better_text is not None and preferred_text is not None:
+        value = 0.5 if preferred_text == "tie" else float(preferred_text == better_text)
+
     return Decision(
         key=key,
         value=value,
         unscored=reason,
-        truth=None if label is None else str(label),
-        said=said,
+        truth=better_text,
+        said=preferred_text,
         chance=0.5,
-        constant=None if label is None else str(label),
+        constant=better_text,
         score=margin,
-        reasoned=more.get("reasoned", False),
+        reasoned=reasoned,
     )
 
 
-def in_words(decision: Decision) -> str:
+def preference_in_words(decision: Decision) -> str:
     """Preference of a verdict, in words."""
     return "neither (a tie)" if decision.said == "tie" else f"text {decision.said}"
 
@@ -102,11 +113,15 @@ def reply_fault(reply: Reply) -> str | None:
     return "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
 
 
-def unread_reason(first: str | None, draws: Sequence[Reply]) -> str:
+def unread_reason(reply_reason: str | None, draws: Sequence[Reply]) -> str:
     """Reason why neither the first reply nor its draws could be read."""
-    if draws:
-        first = next((fault for draw in draws if (fault := observer_fault(draw))), None)
-    return first or UNPARSED
+    if not draws:
+        return reply_reason or UNPARSED
+    for draw in draws:
+        draw_fault = observer_fault(draw)
+        if draw_fault:
+            return draw_fault
+    return UNPARSED
 
 
 def first_token_shares(
@@ -115,19 +130,21 @@ def first_token_shares(
     """P(option) among the candidates for the first token; a leading space does not count. None
     without any.
     """
-    found = dict.fromkeys(options, 0.0)
+    shares = dict.fromkeys(options, 0.0)
     for candidate in candidates or []:
-        if (bare := candidate.token.strip().lstrip(_MARKS)) in found:
-            found[bare] += math.exp(candidate.logprob)
-    return found if any(found.values()) else None
+        token = candidate.token.strip().lstrip(_LEADING_SPACE_MARKS)
+        if token in shares:
+            shares[token] += math.exp(candidate.logprob)
+    return shares if any(shares.values()) else None
 
 
-def unlisted(candidates: Sequence[TokenLogprob]) -> float:
+def largest_unlisted_share(candidates: Sequence[TokenLogprob]) -> float:
     """Largest possible probability of a token outside the candidates: the last one's share, or what
     is left.
     """
-    listed = [math.exp(c.logprob) for c in candidates]
-    return max(0.0, min(min(listed), 1 - sum(listed)))
+    listed_shares = [math.exp(candidate.logprob) for candidate in candidates]
+    left_share = 1 - sum(listed_shares)
+    return max(0.0, min(min(listed_shares), left_share))
 
 
 @metric_of
@@ -152,114 +169,173 @@ def preference(scores: Scores) -> dict[str, float]:
 
 def judged_pairs(scores: Sequence[SampleScore]) -> list[Item]:
     """The pairs of every sample and epoch."""
-    return [
-        Item(
-            decisions={d.key: d for d in decisions_of(sample.score)},
-            group=str((sample.sample_metadata or {}).get("group", sample.sample_id)),
-            details=sample.score.metadata or {},
+    items: list[Item] = []
+    for sample_score in scores:
+        sample_metadata = sample_score.sample_metadata or {}
+        item = Item(
+            decisions={decision.key: decision for decision in decisions_of(sample_score.score)},
+            group=str(sample_metadata.get("group", sample_score.sample_id)),
+            details=sample_score.score.metadata or {},
         )
-        for sample in scores
-    ]
+        items.append(item)
+    return items
 
 
-def preference_numbers(found: Sequence[Item]) -> dict[str, float]:
+def preference_numbers(items: Sequence[Item]) -> dict[str, float]:
     """Numbers of `preference`, from items."""
-    out = summarise([(item.group, item.verdict) for item in found], "accuracy")
-    out |= {"pairs": len(found), "questions": len({item.group for item in found})}
-    said = [item for item in found if item.verdict.said is not None]
-    if said:
-        out |= _mean("tie_rate", [float(item.verdict.said == "tie") for item in said], said)
+    numbers = summarise([(item.group, item.verdict) for item in items], "accuracy")
+    numbers["pairs"] = len(items)
+    numbers["questions"] = len({item.group for item in items})
+
+    with_verdict = [item for item in items if item.verdict.said is not None]
+    is_tie = [float(item.verdict.said == "tie") for item in with_verdict]
+    numbers |= _mean_by_question("tie_rate", is_tie, with_verdict)
+
     decided = [
-        item for item in said if item.verdict.said != "tie" and item.verdict.value is not None
+        item
+        for item in with_verdict
+        if item.verdict.said != "tie" and item.verdict.value is not None
     ]
-    out |= _mean("decided_accuracy", [item.verdict.value for item in decided], decided)
-    out |= _ranked("", VERDICT, found) | _positions(found) | _readings(found)
-    if any("own" in item.decisions for item in found):
-        own = [item for item in found if item.decisions["own"].value is not None]
-        out |= _mean("own_accuracy", [item.decisions["own"].value for item in own], own) | _ranked(
-            "own_", "own", found
-        )
-    return out
+    decided_values = [item.verdict.value for item in decided]
+    numbers |= _mean_by_question("decided_accuracy", decided_values, decided)
+
+    rng = np.random.default_rng(0)
+    labelled = _labelled(items, VERDICT)
+    if labelled:
+        numbers |= _weighted_f1(labelled, rng)
+    numbers |= _auroc("auroc", VERDICT, labelled, rng)
+    numbers |= _position_numbers(items)
+    numbers |= _reading_numbers(items)
+
+    if any(OWN in item.decisions for item in items):
+        labelled = _labelled(items, OWN)
+        own_values = [item.decisions[OWN].value for item in labelled]
+        numbers |= _mean_by_question("own_accuracy", own_values, labelled)
+        numbers |= _auroc("own_auroc", OWN, labelled, np.random.default_rng(0))
+    return numbers
 
 
-def _ranked(prefix: str, key: str, found: Sequence[Item]) -> dict[str, float]:
-    """F1 of the verdict and AUROC of a decision's margins; AUROC needs both labels and margins that
-    differ.
-    """
-    labelled = [item for item in found if item.decisions[key].value is not None]
-    if not labelled:
-        return {}
-    truth = np.array([int(item.decisions[key].truth or 0) for item in labelled])
-    said = np.array([{"1": 1, "2": 2}.get(item.decisions[key].said or "", 0) for item in labelled])
+def _labelled(items: Sequence[Item], key: str) -> list[Item]:
+    return [item for item in items if item.decisions[key].value is not None]
+
+
+def _weighted_f1(labelled: Sequence[Item], rng: np.random.Generator) -> dict[str, float]:
+    """F1 of the verdict; a tie is neither of the two labels."""
+    text_number = {"1": 1, "2": 2}
+    truths = np.array([int(item.verdict.truth or 0) for item in labelled])
+    verdicts = np.array([text_number.get(item.verdict.said or "", 0) for item in labelled])
+    estimate = bootstrap(
+        weighted_f1,
+        truths,
+        verdicts,
+        clusters=np.array([item.group for item in labelled]),
+        rng=rng,
+        unit="question",
+    )
+    return _interval_numbers("f1", estimate)
+
+
+def _auroc(
+    name: str, key: str, labelled: Sequence[Item], rng: np.random.Generator
+) -> dict[str, float]:
+    """AUROC of a decision's margins; none unless both labels occur and the margins differ."""
+    truths = np.array([int(item.decisions[key].truth or 0) for item in labelled])
     margins = np.array([item.decisions[key].score for item in labelled], dtype=float)
-    groups = np.array([item.group for item in labelled])
-    rng, out = np.random.default_rng(0), dict[str, float]()
-    if not prefix:
-        out |= _keys(
-            "f1", bootstrap(weighted_f1, truth, said, clusters=groups, rng=rng, unit="question")
-        )
-    if len(set(truth)) == 2 and np.ptp(margins) > 1e-9:
-        out |= _keys(
-            f"{prefix}auroc",
-            bootstrap(auroc, truth == 1, margins, clusters=groups, rng=rng, unit="question"),
-        )
-    return out
-
-
-def _positions(found: Sequence[Item]) -> dict[str, float]:
-    """Effects of the order alone, from pairs that were read in both orders."""
-    both = [item for item in found if len(item.details.get("p_first", {})) == 2]
-    if not both:
+    if len(set(truths)) != 2 or np.ptp(margins) <= 1e-9:
         return {}
-    p = np.array(
-        [[item.details["p_first"][order] for order in ("shown", "swapped")] for item in both]
+    estimate = bootstrap(
+        auroc,
+        truths == 1,
+        margins,
+        clusters=np.array([item.group for item in labelled]),
+        rng=rng,
+        unit="question",
     )
-    takes_first = np.where(np.abs(p - 0.5) <= 1e-9, 0.5, p > 0.5)
-    out = _mean("said_1", takes_first.mean(axis=1), both)
-    out |= {"said_2": 1 - out["said_1"], "position_bias": abs(out["said_1"] - 0.5)}
-    decided = [i for i, pair in enumerate(takes_first) if 0.5 not in pair]
-    agree = [float(takes_first[i, 0] != takes_first[i, 1]) for i in decided]
-    out |= _mean("consistency", agree, [both[i] for i in decided])
-    return out | _one_order(
-        [item for item in both if item.verdict.truth], p[[bool(i.verdict.truth) for i in both], 0]
-    )
+    return _interval_numbers(name, estimate)
 
 
-def _one_order(found: Sequence[Item], p: npt.NDArray[np.float64]) -> dict[str, float]:
+def _position_numbers(items: Sequence[Item]) -> dict[str, float]:
+    """Effects of the order alone, from pairs that were read in both orders."""
+    in_both_orders = [item for item in items if len(item.details.get("p_first", {})) == 2]
+    if not in_both_orders:
+        return {}
+
+    # both [item, order]
+    first_probabilities = np.array(
+        [[item.details["p_first"][order] for order in ORDERS] for item in in_both_orders]
+    )
+    is_tie = np.abs(first_probabilities - 0.5) <= 1e-9
+    takes_first = np.where(is_tie, 0.5, first_probabilities > 0.5)
+
+    numbers = _mean_by_question("said_1", takes_first.mean(axis=1), in_both_orders)
+    numbers["said_2"] = 1 - numbers["said_1"]
+    numbers["position_bias"] = abs(numbers["said_1"] - 0.5)
+
+    decided = np.flatnonzero(~is_tie.any(axis=1))
+    is_consistent = (takes_first[decided, 0] != takes_first[decided, 1]).astype(float)
+    decided_items = [in_both_orders[index] for index in decided]
+    numbers |= _mean_by_question("consistency", is_consistent, decided_items)
+
+    has_label = [bool(item.verdict.truth) for item in in_both_orders]
+    labelled_items = [item for item in in_both_orders if item.verdict.truth]
+    return numbers | _one_order_numbers(labelled_items, first_probabilities[has_label, 0])
+
+
+def _one_order_numbers(
+    items: Sequence[Item], first_probabilities: npt.NDArray[np.float64]
+) -> dict[str, float]:
     """Paper 004: silent on calibration without a second order. Here: the log-odds less their median
     over the run.
     """
-    if not found:
+    if not items:
         return {}
-    clipped = np.clip(p, 1e-12, 1 - 1e-12)
-    odds = np.log(clipped) - np.log1p(-clipped)
-    truth = np.array([1 if item.verdict.truth == "1" else -1 for item in found])
-    out: dict[str, float] = {}
-    for name, margin in (("one_order", odds), ("one_order_calibrated", odds - np.median(odds))):
-        signs = np.where(np.abs(margin) <= 1e-9, 0.0, np.sign(margin))
-        out |= _mean(f"{name}_accuracy", 0.5 + truth * signs / 2, found)
-    return out
+    clipped = np.clip(first_probabilities, 1e-12, 1 - 1e-12)
+    log_odds = np.log(clipped) - np.log1p(-clipped)
+    margins_by_name = {
+        "one_order": log_odds,
+        "one_order_calibrated": log_odds - np.median(log_odds),
+    }
+
+    is_first_better = np.array([item.verdict.truth == "1" for item in items])
+    truth_signs = np.where(is_first_better, 1, -1)
+    numbers: dict[str, float] = {}
+    for name, margins in margins_by_name.items():
+        margin_signs = np.where(np.abs(margins) <= 1e-9, 0.0, np.sign(margins))
+        is_right = 0.5 + truth_signs * margin_signs / 2
+        numbers |= _mean_by_question(f"{name}_accuracy", is_right, items)
+    return numbers
 
 
-def _readings(found: Sequence[Item]) -> dict[str, float]:
-    read = [how for item in found for how in item.details.get("read", {}).values()]
-    mass = [share for item in found for share in item.details.get("mass", {}).values()]
-    out = {"from_logprobs": float(np.mean([how == "logprobs" for how in read]))} if read else {}
-    return out | ({"mass": float(np.mean(mass))} if mass else {})
+def _reading_numbers(items: Sequence[Item]) -> dict[str, float]:
+    is_from_logprobs: list[bool] = []
+    masses: list[float] = []
+    for item in items:
+        sources = item.details.get("read", {}).values()
+        is_from_logprobs += [source == "logprobs" for source in sources]
+        masses += item.details.get("mass", {}).values()
+
+    numbers: dict[str, float] = {}
+    if is_from_logprobs:
+        numbers["from_logprobs"] = float(np.mean(is_from_logprobs))
+    if masses:
+        numbers["mass"] = float(np.mean(masses))
+    return numbers
 
 
-def _mean(
-    name: str, values: Sequence[float | None] | npt.NDArray[np.float64], of: Sequence[Item]
+def _mean_by_question(
+    name: str, values: Sequence[float | None] | npt.NDArray[np.float64], items: Sequence[Item]
 ) -> dict[str, float]:
-    if not len(of):
+    """Mean of the items' values under this name, with its interval; none without items."""
+    if not items:
         return {}
-    numbers, groups = np.array(values, dtype=float), np.array([item.group for item in of])
-    return _keys(name, clustered_mean(numbers, groups, unit="question"))
+    groups = np.array([item.group for item in items])
+    estimate = clustered_mean(np.array(values, dtype=float), groups, unit="question")
+    return _interval_numbers(name, estimate)
 
 
-def _keys(name: str, estimate: Estimate) -> dict[str, float]:
-    ends = {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    return {key: value for key, value in ends.items() if not math.isnan(value)}
+def _interval_numbers(name: str, estimate: Estimate) -> dict[str, float]:
+    numbers = {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return {key: number for key, number in numbers.items() if not math.isnan(number)}
 
 
 ORDERS = ("shown", "swapped")
@@ -267,7 +343,7 @@ ORDERS = ("shown", "swapped")
 
 OPTIONS = ("1", "2")
 
-_NAMED = re.compile(
+_NUMBERED_CHOICE = re.compile(
     r"\b(?:choice|option|number|response|summary|story|statement|answer)\s*[:#]?\s*\W{0,2}([12])\b",
     re.I,
 )
@@ -291,30 +367,40 @@ class OrderReading:
 
 @scorer(metrics=[preference()])
 def pairwise_choice() -> Scorer:
-    """The preference averaged over both orders, so that position drops out (paper 004, §4.3, §5.1)."""
+    """The preference averaged over both orders: position drops out (paper 004, §4.3, §5.1)."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, label = state.store_as(Record), state.metadata["label"]
+        record = state.store_as(Record)
+        label = state.metadata["label"]
         if not record.answers:
-            silent = [
+            decisions = [
                 preference_decision(key, None, label=label, reason="equal_texts")
                 for key in (VERDICT, *ORDERS)
             ]
-            return score_of(silent, answer=None, explanation="not asked: both texts are the same")
+            return score_of(decisions, answer=None, explanation=EQUAL_TEXTS)
+
         readings = {
             order: read_order(record.answers[order], draws_of(record, order)) for order in ORDERS
         }
-        decisions = judge_orders(
-            readings, label=label, reasoned=any(r.reasoned for r in record.answers.values())
-        )
-        details = {
-            "p_first": {k: r.p_first for k, r in readings.items() if r.p_first is not None},
-            "read": {k: r.read for k, r in readings.items() if r.read},
-            "mass": {k: r.mass for k, r in readings.items() if r.mass is not None},
-        }
-        explanation = _explain_orders(record, readings, decisions)
+        reasoned = any(reply.reasoned for reply in record.answers.values())
+        decisions = judge_orders(readings, label=label, reasoned=reasoned)
+
+        first_probabilities: dict[str, float] = {}
+        sources: dict[str, str] = {}
+        masses: dict[str, float] = {}
+        for order, reading in readings.items():
+            if reading.p_first is not None:
+                first_probabilities[order] = reading.p_first
+            if reading.read:
+                sources[order] = reading.read
+            if reading.mass is not None:
+                masses[order] = reading.mass
+
         return score_of(
-            decisions, answer=decisions[0].said, explanation=explanation, details=details
+            decisions,
+            answer=decisions[0].said,
+            explanation=_explain_orders(record, readings, decisions),
+            details={"p_first": first_probabilities, "read": sources, "mass": masses},
         )
 
     return score
@@ -330,31 +416,38 @@ def p_first(reply: Reply) -> tuple[float, float] | None:
     shares = first_token_shares(reply.first_token, OPTIONS)
     if shares is None or reply.first_token is None:
         return None
-    one, two = shares["1"], shares["2"]
-    most = unlisted(reply.first_token)
-    if not (one and two) and most >= max(one, two):
+    first_share = shares["1"]
+    second_share = shares["2"]
+    mass = first_share + second_share
+
+    unlisted_share = largest_unlisted_share(reply.first_token)
+    is_one_missing = first_share == 0 or second_share == 0
+    if is_one_missing and unlisted_share >= max(first_share, second_share):
         return None
-    one, two = one or most, two or most
-    return round(one / (one + two), 12), round(shares["1"] + shares["2"], 12)
+    first_share = first_share or unlisted_share
+    second_share = second_share or unlisted_share
+    return round(first_share / (first_share + second_share), 12), round(mass, 12)
 
 
 def named_choice(text: str) -> str | None:
     """Single choice that a reply names, "1" or "2", or None; also where it begins with the priming
     text.
 
-    >>> named_choice("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), named_choice("1 or 2?")
-    ('2', None)
+    >>> named_choice("Between Choice 1 and Choice 2, the more helpful response is Choice 2.")
+    '2'
+    >>> named_choice("1 or 2?") is None
+    True
     """
     text = re.sub(r"^\W*between choice 1 and choice 2,", "", text, flags=re.IGNORECASE)
-    named = {
-        bare
-        for word in words(text, limit=2000)
-        if (bare := word.strip("()[]{}*_`'\"“”.,;:!?#")) in OPTIONS
-    }
-    if len(named) != 1:
+    bare_words = [word.strip("()[]{}*_`'\"“”.,;:!?#") for word in words(text, limit=2000)]
+    named_options = set(bare_words) & set(OPTIONS)
+    if len(named_options) != 1:
         return None
-    (one,) = named
-    return one if choice(text, OPTIONS) == one or _NAMED.search(text) else None
+
+    (option,) = named_options
+    if choice(text, OPTIONS) == option or _NUMBERED_CHOICE.search(text):
+        return option
+    return None
 
 
 def unsettled_choice(reply: Reply) -> bool:
@@ -369,16 +462,22 @@ def read_order(reply: Reply, draws: Sequence[Reply]) -> OrderReading:
     probabilities.
     """
     fault = reply_fault(reply)
-    if fault in (None, "truncated") and (found := p_first(reply)) is not None:
-        return OrderReading(found[0], "logprobs", 0, found[1], None)
-    said = [
-        choice
-        for draw in draws
-        if not draw.problem and (choice := named_choice(draw.text)) is not None
-    ]
-    if said:
-        return OrderReading(said.count("1") / len(said), "draws", len(said), None, None)
-    return OrderReading(None, None, 0, None, unread_reason(fault, draws))
+    if fault in (None, "truncated"):
+        token_reading = p_first(reply)
+        if token_reading is not None:
+            first_probability, mass = token_reading
+            return OrderReading(first_probability, "logprobs", n=0, mass=mass, fault=None)
+
+    drawn_choices: list[str] = []
+    for draw in draws:
+        drawn_choice = None if draw.problem else named_choice(draw.text)
+        if drawn_choice is not None:
+            drawn_choices.append(drawn_choice)
+    if drawn_choices:
+        draw_count = len(drawn_choices)
+        first_share = drawn_choices.count("1") / draw_count
+        return OrderReading(first_share, "draws", n=draw_count, mass=None, fault=None)
+    return OrderReading(None, None, n=0, mass=None, fault=unread_reason(fault, draws))
 
 
 def judge_orders(
@@ -389,45 +488,60 @@ def judge_orders(
     Paper: "take an average of the model's predicted probabilities" (§4.3). A pair with one
     unreadable order is unscored: one order alone has the position in it.
     """
-    margins = {
-        order: None if r.p_first is None else (r.p_first - 0.5) * (1 if order == "shown" else -1)
-        for order, r in readings.items()
-    }
-    known = [m for m in margins.values() if m is not None]
-    both = sum(known) / 2 if len(known) == 2 else None
-    fault = next((r.fault for r in readings.values() if r.fault), None)
-    single = [
-        preference_decision(k, m, label=label, reason=readings[k].fault) for k, m in margins.items()
-    ]
-    return [
-        preference_decision(VERDICT, both, label=label, reason=fault, reasoned=reasoned),
-        *single,
-    ]
+    margins: list[float] = []
+    faults: list[str] = []
+    order_decisions: list[Decision] = []
+    for order, reading in readings.items():
+        margin: float | None = None
+        if reading.p_first is not None:
+            sign = 1 if order == "shown" else -1
+            margin = (reading.p_first - 0.5) * sign
+            margins.append(margin)
+        if reading.fault:
+            faults.append(reading.fault)
+        order_decisions.append(
+            preference_decision(order, margin, label=label, reason=reading.fault)
+        )
+
+    mean_margin = sum(margins) / 2 if len(margins) == 2 else None
+    verdict = preference_decision(
+        VERDICT,
+        mean_margin,
+        label=label,
+        reason=faults[0] if faults else None,
+        reasoned=reasoned,
+    )
+    return [verdict, *order_decisions]
+
+
+def _verdict_line(verdict: Decision) -> str:
+    preference_text = verdict.unscored or f"prefers {preference_in_words(verdict)}"
+    return f"{preference_text}; label: {verdict.truth or 'none'}"
 
 
 def _explain_orders(
     record: Record, readings: dict[str, OrderReading], decisions: Sequence[Decision]
 ) -> str:
     """Verdict, the answer of each order and its source, for the log browser."""
-    head = decisions[0]
-    lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
-    for order, r in readings.items():
-        if r.p_first is None:
-            how = f"unscored, {r.fault}"
+    lines = [_verdict_line(decisions[0]), ""]
+    for order, reading in readings.items():
+        if reading.p_first is None:
+            reading_text = f"unscored, {reading.fault}"
+        elif reading.read == "logprobs":
+            reading_text = f"P(choice 1) = {reading.p_first:.3f}, from token probabilities"
         else:
-            source = "token probabilities" if r.read == "logprobs" else f"{r.n} sampled answers"
-            how = f"P(choice 1) = {r.p_first:.3f}, from {source}"
-        lines.append(f"- {order}: {how}; reply: {record.answers[order].text[:200]!r}")
+            reading_text = f"P(choice 1) = {reading.p_first:.3f}, from {reading.n} sampled answers"
+        lines.append(f"- {order}: {reading_text}; reply: {record.answers[order].text[:200]!r}")
     return "\n".join(lines)
 
 
 TEXTS = ("text_1", "text_2")
 LEVELS = ("1", "2", "3", "4", "5")
 
-_SCORE = re.compile(
+_STATED_SCORE = re.compile(
     r"(?<![\w.,/])([0-9]+(?:[.,][0-9]+)?)(?:\s?(?:/|out of|of)\s?5)?(?![\w/]|[.,]\d)", re.IGNORECASE
 )
-_SCALE = re.compile(r"\b(?:from )?1 (?:to|-|–) 5\b|\b1[-–]5\b", re.IGNORECASE)
+_SCALE_RANGE = re.compile(r"\b(?:from )?1 (?:to|-|–) 5\b|\b1[-–]5\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -451,109 +565,134 @@ Rate = Callable[[Reply, Sequence[Reply]], Rating]
 @scorer(metrics=[preference()])
 def direct_score() -> Scorer:
     """The text with the higher score is preferred; equal scores are a tie (paper 004, §4.3)."""
-    return _rated(direct)
+    return _score_ratings(direct_rating)
 
 
-def _rated(rate: Rate) -> Scorer:
+def _score_ratings(rate: Rate) -> Scorer:
     """The verdict on a pair from a rating of each text; the inside of `direct_score` and
     `g_eval_score`.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, label = state.store_as(Record), state.metadata["label"]
+        record = state.store_as(Record)
+        label = state.metadata["label"]
         if not record.answers:
-            silent = [
-                preference_decision(VERDICT, None, label=label, reason="equal_texts"),
-                *map(_unrated, TEXTS),
-            ]
-            return score_of(silent, answer=None, explanation="not asked: both texts are the same")
-        ratings = {text: rate(record.answers[text], draws_of(record, text)) for text in TEXTS}
+            decisions = [preference_decision(VERDICT, None, label=label, reason="equal_texts")]
+            decisions += [Decision(key=text_key, unscored="equal_texts") for text_key in TEXTS]
+            return score_of(decisions, answer=None, explanation=EQUAL_TEXTS)
+
+        ratings = {
+            text_key: rate(record.answers[text_key], draws_of(record, text_key))
+            for text_key in TEXTS
+        }
         reasoned = any(reply.reasoned for reply in record.answers.values())
         decisions = judge_ratings(ratings, label=label, reasoned=reasoned)
-        details = {
-            "read": {k: r.read for k, r in ratings.items() if r.read},
-            "mass": {k: r.mass for k, r in ratings.items() if r.mass is not None},
-        }
-        explanation = _explain_ratings(record, ratings, decisions)
+
+        sources: dict[str, str] = {}
+        masses: dict[str, float] = {}
+        for text_key, rating in ratings.items():
+            if rating.read:
+                sources[text_key] = rating.read
+            if rating.mass is not None:
+                masses[text_key] = rating.mass
+
         return score_of(
-            decisions, answer=decisions[0].said, explanation=explanation, details=details
+            decisions,
+            answer=decisions[0].said,
+            explanation=_explain_ratings(record, ratings, decisions),
+            details={"read": sources, "mass": masses},
         )
 
     return score
 
 
-def direct(reply: Reply, draws: Sequence[Reply]) -> Rating:
+def direct_rating(reply: Reply, draws: Sequence[Reply]) -> Rating:
     """The most probable level, or where the provider gives no token probabilities the written one.
 
     Paper: "predicted probabilities for possible answer choices" (§4.4). Two equally probable
     levels: the written one.
     """
     fault = reply_fault(reply)
-    shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
+    shares = _level_shares(reply, fault)
     if shares:
-        best = [level for level, share in shares.items() if share == max(shares.values())]
-        if len(best) == 1:
-            return Rating(float(best[0]), "logprobs", sum(shares.values()))
+        largest_share = max(shares.values())
+        best_levels = [level for level, share in shares.items() if share == largest_share]
+        if len(best_levels) == 1:
+            return Rating(float(best_levels[0]), "logprobs", sum(shares.values()))
+
     if fault:
         return Rating(None, None, fault=fault)
-    stated = stated_score(reply.text)
-    return Rating(None, None, fault=UNPARSED) if stated is None else Rating(float(stated), "text")
+    written_score = stated_score(reply.text)
+    if written_score is None:
+        return Rating(None, None, fault=UNPARSED)
+    return Rating(float(written_score), "text")
+
+
+def _level_shares(reply: Reply, fault: str | None) -> dict[str, float] | None:
+    """P(level) as the first token, which a reply that is cut after it still has."""
+    if fault not in (None, "truncated"):
+        return None
+    return first_token_shares(reply.first_token, LEVELS)
 
 
 def stated_score(text: str) -> int | None:
     """The single whole score from 1 to 5 that a reply states, or None.
 
-    >>> stated_score("Score: **4** out of 5"), stated_score("3.5"), stated_score("4 or 5"), stated_score("5/5.")
-    (4, None, None, 5)
+    >>> stated_score("Score: **4** out of 5"), stated_score("5/5.")
+    (4, 5)
+    >>> stated_score("3.5"), stated_score("4 or 5")
+    (None, None)
     """
     value = json_value(text, "score")
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 1 <= value <= 5 else None
-    plain = _SCALE.sub("", text.replace("*", "").replace("_", " "))
-    found = {match[1] for match in _SCORE.finditer(plain[:2000])}
-    return int(found.pop()) if len(found) == 1 and found <= set(LEVELS) else None
+
+    unstyled_text = text.replace("*", "").replace("_", " ")
+    text_without_scale = _SCALE_RANGE.sub("", unstyled_text)
+    stated_numbers = {match[1] for match in _STATED_SCORE.finditer(text_without_scale[:2000])}
+    if len(stated_numbers) != 1 or not stated_numbers <= set(LEVELS):
+        return None
+    return int(stated_numbers.pop())
 
 
 def judge_ratings(
     ratings: Mapping[str, Rating], *, label: int | None, reasoned: bool
 ) -> list[Decision]:
     """Verdict, then each text's score."""
-    first, second = (ratings[text].score for text in TEXTS)
-    margin = None if first is None or second is None else first - second
-    fault = next((r.fault for r in ratings.values() if r.fault), None)
-    scores = [
-        _unrated(key, rating.fault)
-        if rating.score is None
-        else Decision(key=key, said=f"{rating.score:.4g}")
-        for key, rating in ratings.items()
-    ]
-    return [
-        preference_decision(VERDICT, margin, label=label, reason=fault, reasoned=reasoned),
-        *scores,
-    ]
+    scores: list[float] = []
+    faults: list[str] = []
+    text_decisions: list[Decision] = []
+    for text_key, rating in ratings.items():
+        if rating.fault:
+            faults.append(rating.fault)
+        if rating.score is None:
+            text_decisions.append(Decision(key=text_key, unscored=rating.fault))
+        else:
+            scores.append(rating.score)
+            text_decisions.append(Decision(key=text_key, said=f"{rating.score:.4g}"))
 
-
-def _unrated(key: str, reason: str | None = "equal_texts") -> Decision:
-    """Rating of a text without a score."""
-    return Decision(key=key, unscored=reason)
+    margin = scores[0] - scores[1] if len(scores) == 2 else None
+    verdict = preference_decision(
+        VERDICT, margin, label=label, reason=faults[0] if faults else None, reasoned=reasoned
+    )
+    return [verdict, *text_decisions]
 
 
 def _explain_ratings(
     record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]
 ) -> str:
     """Verdict, both scores and their sources, for the log browser."""
-    head = decisions[0]
-    lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
-    sources = {
+    source_texts = {
         "logprobs": "token probabilities",
         "draws": "sampled scores",
         "text": "the written score",
     }
-    for key, rating in ratings.items():
-        how = f"unscored, {rating.fault}"
+    lines = [_verdict_line(decisions[0]), ""]
+    for text_key, rating in ratings.items():
+        rating_text = f"unscored, {rating.fault}"
         if rating.score is not None and rating.read is not None:
-            how = f"{rating.score:.3f}, from {sources[rating.read]}"
-        lines.append(f"- {key}: {how}; reply: {record.answers[key].text[:200]!r}")
+            rating_text = f"{rating.score:.3f}, from {source_texts[rating.read]}"
+        lines.append(f"- {text_key}: {rating_text}; reply: {record.answers[text_key].text[:200]!r}")
     return "\n".join(lines)
 
 
@@ -562,41 +701,37 @@ def g_eval_score() -> Scorer:
     """The text with the higher Σ s·p(s) is preferred (paper 004, §4.3; Liu et al. 2023, equation
     1).
     """
-    return _rated(expected)
+    return _score_ratings(expected_rating)
 
 
-def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
+def expected_rating(reply: Reply, draws: Sequence[Reply]) -> Rating:
     """Σ s·p(s) / Σ p(s) over the levels among the first token's candidates, else the mean of the
     drawn scores.
 
     A level that is not among the candidates is less probable than each of them, and counts as 0.
     """
     fault = reply_fault(reply)
-    shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
+    shares = _level_shares(reply, fault)
     if shares:
         mass = sum(shares.values())
-        return Rating(
-            sum(int(level) * share for level, share in shares.items()) / mass, "logprobs", mass
-        )
-    scores = [
-        stated
-        for draw in draws
-        if not draw.problem and (stated := stated_score(draw.text)) is not None
-    ]
-    if scores:
-        return Rating(sum(scores) / len(scores), "draws")
+        weighted_levels = sum(int(level) * share for level, share in shares.items())
+        return Rating(weighted_levels / mass, "logprobs", mass)
+
+    drawn_scores: list[int] = []
+    for draw in draws:
+        drawn_score = None if draw.problem else stated_score(draw.text)
+        if drawn_score is not None:
+            drawn_scores.append(drawn_score)
+    if drawn_scores:
+        return Rating(sum(drawn_scores) / len(drawn_scores), "draws")
     return Rating(None, None, fault=unread_reason(fault, draws))
 
 
 def unsettled_rating(reply: Reply) -> bool:
-    """Whether a reply scores, but its first token does not show how surely: then it is drawn again."""
+    """Whether a reply scores, but its first token does not show how surely: it is drawn again."""
     if reply.problem or stated_score(reply.text) is None:
         return False
     return first_token_shares(reply.first_token, LEVELS) is None
-
-
-OWN = "own"
-"""Key of the model's own answer, from the same passes."""
 
 
 @scorer(metrics=[preference()])
@@ -617,26 +752,28 @@ def preference_probe_reading() -> Scorer:
 
 def judge_reading(reading: ProbeReading, *, label: int | None) -> list[Decision]:
     """Verdict of the probe, then the model's own answer; both or neither could be read."""
-    own = None if reading.own_answer is None else reading.own_answer - 0.5
-    reason = None
-    if reading.score is None or own is None:
+    if reading.score is None or reading.own_answer is None:
         # "too long: 9000 tokens, the context is 8192" is counted as too_long.
-        reason = (reading.reason or "not_read").partition(":")[0].replace(" ", "_")
-    margins = {VERDICT: reading.score, OWN: own}
+        reason_text, _, _ = (reading.reason or "not_read").partition(":")
+        reason = reason_text.replace(" ", "_")
+        return [
+            preference_decision(key, None, label=label, reason=reason) for key in (VERDICT, OWN)
+        ]
     return [
-        preference_decision(key, None if reason else m, label=label, reason=reason)
-        for key, m in margins.items()
+        preference_decision(VERDICT, reading.score, label=label),
+        preference_decision(OWN, reading.own_answer - 0.5, label=label),
     ]
 
 
 def _explain_reading(reading: ProbeReading, decisions: list[Decision]) -> str:
     """Both verdicts, for the log browser."""
-    head, own = decisions
-    if head.unscored or reading.score is None or reading.own_answer is None:
+    verdict, own_answer = decisions
+    if verdict.unscored or reading.score is None or reading.own_answer is None:
         return f"unscored, {reading.reason or 'the probe was not applied'}"
+    own_text = "a tie" if own_answer.said == "tie" else f"text {own_answer.said}"
     return (
-        f"the probe prefers {in_words(head)} "
-        f"(score {reading.score:+.4g}; above 0 is text 1); label: {head.truth or 'none'}\n"
-        f"the model's own answer: {'a tie' if own.said == 'tie' else f'text {own.said}'} "
+        f"the probe prefers {preference_in_words(verdict)} "
+        f"(score {reading.score:+.4g}; above 0 is text 1); label: {verdict.truth or 'none'}\n"
+        f"the model's own answer: {own_text} "
         f"(P(text 1) = {reading.own_answer:.3f})"
     )

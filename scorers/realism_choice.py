@@ -3,8 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,10 @@ VERDICT = "realism"
 """Key of the decision over both orders; its value is 1 where `one` is taken for real, .5 where
 position decides.
 """
-_NOUN = re.compile(r"\bconversation(?=\s*[:#]?\s*\W{0,2}[12]\b)", re.I)
-_TIE = re.compile(
-    r"\b(?:ties?|tied|both|neither|equally|undecided|(?:cannot|can['’]?t) (?:tell|say))\b|^\W*0\W*$",
+_NUMBERED_CONVERSATION = re.compile(r"\bconversation(?=\s*[:#]?\s*\W{0,2}[12]\b)", re.I)
+_TIE_WORDS = re.compile(
+    r"\b(?:ties?|tied|both|neither|equally|undecided|(?:cannot|can['’]?t) (?:tell|say))\b"
+    r"|^\W*0\W*$",
     re.I,
 )
 
@@ -79,100 +81,129 @@ def realism_choice() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         decisions = judge_realism(state.store_as(Record).answers)
-        said = "\n".join(f"- {d.key}: {d.said or d.unscored}" for d in decisions)
-        return score_of(decisions, answer=decisions[0].said, explanation=said)
+        decision_lines = [
+            f"- {decision.key}: {decision.said or decision.unscored}" for decision in decisions
+        ]
+        return score_of(decisions, answer=decisions[0].said, explanation="\n".join(decision_lines))
 
     return score
 
 
-def judge_realism(answers: "dict[str, Reply]") -> list[Decision]:
+def judge_realism(answers: Mapping[str, Reply]) -> list[Decision]:
     """Verdict over both orders, then each order's own; `said` is "one" or "two", whatever the
     order.
     """
-    single = [_single(order, answers[order]) for order in ORDERS]
+    order_decisions = [_judge_order(order, answers[order]) for order in ORDERS]
     reasoned = any(reply.reasoned for reply in answers.values())
-    fault = next((d.unscored for d in single if d.unscored), None)
-    if fault:
-        return [Decision(key=VERDICT, unscored=fault, reasoned=reasoned), *single]
-    won = float(np.mean([d.value for d in single if d.value is not None]))
-    said = {1.0: "one", 0.0: "two"}.get(won, "position")
-    return [Decision(key=VERDICT, value=won, said=said, reasoned=reasoned), *single]
+
+    values: list[float] = []
+    for decision in order_decisions:
+        if decision.value is None:
+            fault = decision.unscored
+            return [Decision(key=VERDICT, unscored=fault, reasoned=reasoned), *order_decisions]
+        values.append(decision.value)
+
+    mean_value = float(np.mean(values))
+    verdict_by_value = {1.0: "one", 0.0: "two"}
+    verdict = Decision(
+        key=VERDICT,
+        value=mean_value,
+        said=verdict_by_value.get(mean_value, "position"),
+        reasoned=reasoned,
+    )
+    return [verdict, *order_decisions]
 
 
-def _single(order: str, reply: Reply) -> Decision:
+def _judge_order(order: str, reply: Reply) -> Decision:
     fault = reply_fault(reply)
-    picked = None if fault else read_choice(_NOUN.sub("choice", reply.text))
-    if picked is None:
-        tie = not fault and _TIE.search(reply.text[:500])
-        return Decision(key=order, unscored=fault or ("tie" if tie else UNPARSED))
-    one = (picked == OPTIONS[0]) == (order == ORDERS[0])
-    return Decision(key=order, value=float(one), said="one" if one else "two")
+    if fault:
+        return Decision(key=order, unscored=fault)
+
+    choice = read_choice(_NUMBERED_CONVERSATION.sub("choice", reply.text))
+    if choice is None:
+        is_tie = _TIE_WORDS.search(reply.text[:500])
+        return Decision(key=order, unscored="tie" if is_tie else UNPARSED)
+
+    takes_first_place = choice == OPTIONS[0]
+    one_is_first = order == ORDERS[0]
+    takes_one = takes_first_place == one_is_first
+    return Decision(key=order, value=float(takes_one), said="one" if takes_one else "two")
 
 
 def picks_of(scores: Sequence[SampleScore]) -> list[Pick]:
     """Verdict on every pair, from a log's scores."""
-    return [pick_of(sample.score, sample.sample_metadata or {}) for sample in scores]
+    return [
+        pick_of(sample_score.score, sample_score.sample_metadata or {}) for sample_score in scores
+    ]
 
 
-def pick_of(score: Score, about: "dict[str, object]") -> Pick:
+def pick_of(score: Score, metadata: Mapping[str, Any]) -> Pick:
     """A pair's verdict from its score and its sample's metadata."""
-    verdict, *single = decisions_of(score)
-    one, two = (dict(about[side]) for side in ("one", "two"))  # type: ignore[call-overload]
+    verdict, *order_decisions = decisions_of(score)
+    side_one = metadata["one"]
+    side_two = metadata["two"]
+    first_place_choices = [
+        (decision.said == "one") == (decision.key == ORDERS[0])
+        for decision in order_decisions
+        if decision.said
+    ]
     return Pick(
-        kind=str(about["kind"]),
-        one=str(one["id"]),
-        two=str(two["id"]),
-        source_one=str(one["source"]),
-        source_two=str(two["source"]),
+        kind=str(metadata["kind"]),
+        one=str(side_one["id"]),
+        two=str(side_two["id"]),
+        source_one=str(side_one["source"]),
+        source_two=str(side_two["source"]),
         won=math.nan if verdict.value is None else verdict.value,
-        first=tuple((d.said == "one") == (d.key == ORDERS[0]) for d in single if d.said),
+        first=tuple(first_place_choices),
         unscored=verdict.unscored,
     )
 
 
 def win_rate(
-    pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed: bool = False
+    pairs: Sequence[Pick], outcomes: npt.ArrayLike | None = None, *, signed: bool = False
 ) -> Estimate:
-    """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side
+    """Mean outcome over pairs, clustered by source on both sides, or by conversation where a side
     has one source.
 
     Args:
         pairs: Verdicts on the pairs.
-        won: Value of each pair. Default: its verdict.
+        outcomes: Value of each pair. Default: its verdict.
         signed: Values are differences in [−1, 1].
     """
-    sides = [
-        resampling_units(
-            [getattr(p, f"source_{side}") for p in pairs],
-            [getattr(p, side) for p in pairs],
-            [""] * len(pairs),
-        )
-        for side in ("one", "two")
-    ]
-    values = [p.won for p in pairs] if won is None else won
-    return crossed(values, sides[0][0], sides[1][0], unit=sides[0][1], signed=signed)
+    one_group = [""] * len(pairs)
+    sources_one = [pair.source_one for pair in pairs]
+    sources_two = [pair.source_two for pair in pairs]
+    units_one, unit = resampling_units(sources_one, [pair.one for pair in pairs], one_group)
+    units_two, _ = resampling_units(sources_two, [pair.two for pair in pairs], one_group)
+    if outcomes is None:
+        outcomes = [pair.won for pair in pairs]
+    return crossed(outcomes, units_one, units_two, unit=unit, signed=signed)
 
 
 def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:
     """Numbers of `realism`, from the pairs."""
-    scored = [p for p in pairs if not math.isnan(p.won)]
-    out: dict[str, float] = {"n": sum(p.kind != "real" for p in scored)}
-    for kind in dict.fromkeys(p.kind for p in pairs):
-        name, rate = (
-            "win_rate" if kind == "set" else f"{kind}_win_rate",
-            win_rate([p for p in pairs if p.kind == kind]),
-        )
-        out |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
-    if "win_rate" in out:
-        out["picked_real"] = 1 - out["win_rate"]
-    if scored:
-        out["by_position"] = sum(p.won == 0.5 for p in scored) / len(scored)
-    if first := [took for p in pairs for took in p.first]:
-        out["said_first"] = sum(first) / len(first)
-    shares = {
-        why: n / len(pairs) for why, n in Counter(p.unscored for p in pairs if p.unscored).items()
-    }
-    out |= {"unscored": math.fsum(shares.values())} | {
-        f"unscored_{why}": share for why, share in shares.items()
-    }
-    return out | cut_at(shares)
+    scored_pairs = [pair for pair in pairs if not math.isnan(pair.won)]
+    numbers: dict[str, float] = {"n": sum(pair.kind != "real" for pair in scored_pairs)}
+
+    for kind in dict.fromkeys(pair.kind for pair in pairs):
+        rate_name = "win_rate" if kind == "set" else f"{kind}_win_rate"
+        rate = win_rate([pair for pair in pairs if pair.kind == kind])
+        numbers[rate_name] = rate.value
+        numbers[f"{rate_name}_low"] = rate.low
+        numbers[f"{rate_name}_high"] = rate.high
+    if "win_rate" in numbers:
+        numbers["picked_real"] = 1 - numbers["win_rate"]
+
+    if scored_pairs:
+        position_count = sum(pair.won == 0.5 for pair in scored_pairs)
+        numbers["by_position"] = position_count / len(scored_pairs)
+    first_choices = [choice for pair in pairs for choice in pair.first]
+    if first_choices:
+        numbers["said_first"] = sum(first_choices) / len(first_choices)
+
+    reason_counts = Counter(pair.unscored for pair in pairs if pair.unscored)
+    unscored_shares = {reason: count / len(pairs) for reason, count in reason_counts.items()}
+    numbers["unscored"] = math.fsum(unscored_shares.values())
+    for reason, share in unscored_shares.items():
+        numbers[f"unscored_{reason}"] = share
+    return numbers | cut_at(unscored_shares)

@@ -10,7 +10,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import Decision, decisions_of, observer_fault, score_of
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
-from selfprobe.scorers.votes import kappas, most, panel_entry
+from selfprobe.scorers.votes import kappas, majority_verdict, panel_entry
 from selfprobe.solvers.compare import Alike
 from selfprobe.solvers.record import Record, Reply, by_grader
 from selfprobe.text.parse import json_object
@@ -19,7 +19,7 @@ Arm = Literal["rewrite", "paraphrase"]
 ARMS: tuple[Arm, ...] = ("rewrite", "paraphrase")
 """Names of the versions: without the features, and merely in other words."""
 
-FAR = 0.3
+MIN_VERSION_SIMILARITY = 0.3
 """Cosine similarity below which a version is another task, whatever the grader says; two prompts of
 different topics have about 0.1 with the default embedder, and a reworded one 0.6 to 0.9.
 """
@@ -33,9 +33,11 @@ def rewritten(scores: Scores) -> dict[str, float]:
     be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts;
     with several graders `kappa_1_2` and so on (see `kappas`).
     """
-    return _numbers([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(
-        scores
-    )
+    decisions_by_arm = [
+        {decision.key: decision for decision in decisions_of(sample_score.score)}
+        for sample_score in scores
+    ]
+    return _rewriting_numbers(decisions_by_arm) | kappas(scores)
 
 
 @scorer(metrics=[rewritten()])
@@ -49,32 +51,41 @@ def rewrite_check() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, alike = state.store_as(Record), state.store_as(Alike)
-        features, graders = state.metadata["features"], by_grader(record.grades)
-        grades = {arm: {name: of[arm] for name, of in graders.items() if arm in of} for arm in ARMS}
-        decisions = [
-            check(
+        record = state.store_as(Record)
+        versions = record.answers
+        similarities = state.store_as(Alike).similarity
+        features = state.metadata["features"]
+
+        decisions: list[Decision] = []
+        verdicts: dict[str, dict[str, bool | str]] = {}
+        for arm in ARMS:
+            grade_by_grader = {
+                grader: grades[arm]
+                for grader, grades in by_grader(record.grades).items()
+                if arm in grades
+            }
+            verdicts[arm] = {
+                grader: usable(grade, len(features)) for grader, grade in grade_by_grader.items()
+            }
+            decision = check(
                 arm,
-                record.answers[arm],
-                list(grades[arm].values()),
+                versions[arm],
+                list(grade_by_grader.values()),
                 original=state.metadata["last"],
                 features=features,
-                similarity=alike.similarity.get(arm, math.nan),
+                similarity=similarities.get(arm, math.nan),
             )
-            for arm in ARMS
-        ]
-        told = "\n".join(
-            f"- {d.key}: {d.unscored or ('usable' if d.value else 'features left')}"
-            for d in decisions
-        )
-        panel = panel_entry(
-            {
-                arm: {name: usable(reply, len(features)) for name, reply in grades[arm].items()}
-                for arm in ARMS
-            }
-        )
+            decisions.append(decision)
+
+        decision_lines: list[str] = []
+        for decision in decisions:
+            usability = "usable" if decision.value else "features left"
+            decision_lines.append(f"- {decision.key}: {decision.unscored or usability}")
         return score_of(
-            decisions, answer=record.answers[ARMS[0]].text, explanation=told, details=panel
+            decisions,
+            answer=versions[ARMS[0]].text,
+            explanation="\n".join(decision_lines),
+            details=panel_entry(verdicts),
         )
 
     return score
@@ -100,56 +111,91 @@ def check(
         features: Features that were to be taken out.
         similarity: Cosine similarity of version and original; NaN where unknown.
     """
-    known = None if math.isnan(similarity) else similarity
-    fault = observer_fault(reply) or ("same" if _plain(reply.text) == _plain(original) else None)
-    reading = fault or most_say(grades, len(features))
-    if not isinstance(reading, str) and (not reading[0] or similarity < FAR):
-        reading = "other_task"
+    known_similarity = None if math.isnan(similarity) else similarity
+    reading = _version_fault(reply, original) or majority_reading(grades, len(features))
     if isinstance(reading, str):
-        return Decision(key=arm, unscored=reading, score=known)
-    left = "; ".join(features[n - 1] for n in reading[1])
-    return Decision(key=arm, value=float(not left), said=left or None, score=known)
+        return Decision(key=arm, unscored=reading, score=known_similarity)
+
+    same_task, left_numbers = reading
+    if not same_task or similarity < MIN_VERSION_SIMILARITY:
+        return Decision(key=arm, unscored="other_task", score=known_similarity)
+
+    left_features = "; ".join(features[number - 1] for number in left_numbers)
+    return Decision(
+        key=arm,
+        value=float(not left_features),
+        said=left_features or None,
+        score=known_similarity,
+    )
 
 
-def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] | str:
+def _version_fault(reply: Reply, original: str) -> str | None:
+    """Reason why a writer's reply is no new version of the original, or None."""
+    fault = observer_fault(reply)
+    if fault is None and _plain(reply.text) == _plain(original):
+        return "same"
+    return fault
+
+
+def majority_reading(grades: Sequence[Reply], feature_count: int) -> tuple[bool, list[int]] | str:
     """Whether the task is the same and which features are left, by most graders on each; or why
     that is unknown.
     """
-    readings = [
-        one for grade in grades if not grade.problem and (one := check_in(grade.text, features))
-    ]
+    readings: list[tuple[bool, list[int]]] = []
+    for grade in grades:
+        reading = None if grade.problem else check_in(grade.text, feature_count)
+        if reading is not None:
+            readings.append(reading)
     if not readings:
         return "grader_failed"
-    same = most([is_same for is_same, _ in readings])
-    named = dict.fromkeys(n for _, numbers in readings for n in numbers)
-    left = {n: most([n in numbers for _, numbers in readings]) for n in named}
-    if same is None or (same and None in left.values() and True not in left.values()):
+
+    same_task = majority_verdict([is_same_task for is_same_task, _ in readings])
+    named_numbers = dict.fromkeys(number for _, left_numbers in readings for number in left_numbers)
+    left_numbers: list[int] = []
+    has_tie = False
+    for number in named_numbers:
+        is_left = majority_verdict([number in left_of_grader for _, left_of_grader in readings])
+        if is_left:
+            left_numbers.append(number)
+        has_tie = has_tie or is_left is None
+
+    if same_task is None:
         return "tie"
-    return same, [n for n, is_left in left.items() if is_left]
+    if same_task and has_tie and not left_numbers:
+        return "tie"
+    return same_task, left_numbers
 
 
-def usable(grade: Reply, features: int) -> bool | str:
+def usable(grade: Reply, feature_count: int) -> bool | str:
     """Whether one grader says that the task is the same and no feature is left, or why that is
     unknown.
     """
-    reading = most_say([grade], features)
-    return reading if isinstance(reading, str) else reading[0] and not reading[1]
+    reading = majority_reading([grade], feature_count)
+    if isinstance(reading, str):
+        return reading
+    same_task, left_numbers = reading
+    return same_task and not left_numbers
 
 
-def check_in(text: str, features: int) -> tuple[bool, list[int]] | None:
+def check_in(text: str, feature_count: int) -> tuple[bool, list[int]] | None:
     """A grader's {"same_task": …, "left": […]}, or None.
 
-    >>> check_in('{"same_task": true, "left": [2]}', 2), check_in('{"same_task": true, "left": [3]}', 2)
-    ((True, [2]), None)
+    >>> check_in('{"same_task": true, "left": [2]}', 2)
+    (True, [2])
+    >>> check_in('{"same_task": true, "left": [3]}', 2) is None
+    True
     """
-    found = json_object(text)
-    if not found or set(found) != {"same_task", "left"}:
+    answer = json_object(text)
+    if not answer or set(answer) != {"same_task", "left"}:
         return None
-    same, left = found["same_task"], found["left"]
-    if not isinstance(same, bool) or not isinstance(left, list):
+    same_task = answer["same_task"]
+    left_numbers = answer["left"]
+    if not isinstance(same_task, bool) or not isinstance(left_numbers, list):
         return None
-    numbers = [n for n in left if type(n) is int and 1 <= n <= features]
-    return (same, numbers) if len(numbers) == len(left) else None
+    for number in left_numbers:
+        if type(number) is not int or not 1 <= number <= feature_count:
+            return None
+    return same_task, left_numbers
 
 
 def _plain(text: str) -> str:
@@ -157,17 +203,23 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _numbers(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
+def _rewriting_numbers(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
     """Numbers of `rewritten`, from decisions by key."""
-    out: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for arm in ARMS:
-        values = [d.value for each in checks if (d := each[arm]).value is not None]
-        out |= {f"{arm}_n": float(len(values))} | (
-            {arm: sum(values) / len(values)} if values else {}
+        arm_decisions = [decision_by_arm[arm] for decision_by_arm in checks]
+        values = [decision.value for decision in arm_decisions if decision.value is not None]
+        numbers[f"{arm}_n"] = float(len(values))
+        if values:
+            numbers[arm] = sum(values) / len(values)
+
+        reason_counts = Counter(
+            decision.unscored for decision in arm_decisions if decision.unscored
         )
-        reasons = Counter(why for each in checks if (why := each[arm].unscored))
-        out |= {f"{arm}_{why}": n / len(checks) for why, n in reasons.items()}
-    return out | cut_at({"truncated": out.get("rewrite_truncated", 0.0)})
+        for reason, count in reason_counts.items():
+            numbers[f"{arm}_{reason}"] = count / len(checks)
+
+    return numbers | cut_at({"truncated": numbers.get("rewrite_truncated", 0.0)})
 
 
 @metric_of
@@ -175,9 +227,10 @@ def usable_texts(scores: Scores) -> dict[str, float]:
     """Number of versions that can be used by arm (`cue_out_n`), and share of each reason why one
     cannot.
     """
-    counts = Counter(
-        f"{d.key}_{d.unscored or 'n'}" for one in scores for d in decisions_of(one.score)
-    )
+    counts: Counter[str] = Counter()
+    for sample_score in scores:
+        for decision in decisions_of(sample_score.score):
+            counts[f"{decision.key}_{decision.unscored or 'n'}"] += 1
     return {name: float(count) for name, count in counts.items()}
 
 
@@ -193,21 +246,36 @@ def arm_text_check(added: int) -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        made, about = state.store_as(Record).answers, state.metadata
-        shown = {arm: added if arm == "cue_in" else len(about["cues"]) for arm in about["arms"]}
-        decisions = [
-            _judged(arm, made[arm], made.get(f"check {arm}"), state.input_text, n)
-            for arm, n in shown.items()
+        replies = state.store_as(Record).answers
+        arms = state.metadata["arms"]
+        prompt_cue_count = len(state.metadata["cues"])
+
+        decisions: list[Decision] = []
+        for arm in arms:
+            decision = _judge_arm_text(
+                arm,
+                replies[arm],
+                replies.get(f"check {arm}"),
+                original=state.input_text,
+                cue_count=added if arm == "cue_in" else prompt_cue_count,
+            )
+            decisions.append(decision)
+
+        decision_lines = [
+            f"- {decision.key}: {decision.unscored or 'usable'}" for decision in decisions
         ]
-        told = "\n".join(f"- {d.key}: {d.unscored or 'usable'}" for d in decisions)
         return score_of(
-            decisions, answer=next((made[arm].text for arm in shown), None), explanation=told
+            decisions,
+            answer=replies[arms[0]].text if arms else None,
+            explanation="\n".join(decision_lines),
         )
 
     return score
 
 
-def _judged(arm: str, reply: Reply, grade: Reply | None, original: str, cues: int) -> Decision:
+def _judge_arm_text(
+    arm: str, reply: Reply, grade: Reply | None, *, original: str, cue_count: int
+) -> Decision:
     """Decision on one version, by the reply of its checker.
 
     Args:
@@ -215,14 +283,18 @@ def _judged(arm: str, reply: Reply, grade: Reply | None, original: str, cues: in
         reply: The writer's reply.
         grade: The grader's reply; None where there was nothing to check.
         original: The message before.
-        cues: Number of passages that the grader was shown.
+        cue_count: Number of passages that the grader was shown.
     """
-    fault = observer_fault(reply) or ("same" if _plain(reply.text) == _plain(original) else None)
-    reading = fault or most_say([grade] if grade else [], cues)
+    grades = [] if grade is None else [grade]
+    reading = _version_fault(reply, original) or majority_reading(grades, cue_count)
     if isinstance(reading, str):
         return Decision(key=arm, unscored=reading)
-    same, left = reading
-    lacks = {"cue_out": ("cues_left", bool(left)), "cue_in": ("cues_missing", len(left) < cues)}
-    why, wrong = lacks.get(arm, ("", False))
-    unscored = "other_task" if not same else why if wrong else None
-    return Decision(key=arm, value=None if unscored else 1.0, unscored=unscored)
+
+    same_task, left_numbers = reading
+    if not same_task:
+        return Decision(key=arm, unscored="other_task")
+    if arm == "cue_out" and left_numbers:
+        return Decision(key=arm, unscored="cues_left")
+    if arm == "cue_in" and len(left_numbers) < cue_count:
+        return Decision(key=arm, unscored="cues_missing")
+    return Decision(key=arm, value=1.0)

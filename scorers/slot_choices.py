@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 
+import numpy as np
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
@@ -40,14 +41,21 @@ def position(scores: Scores) -> dict[str, float]:
     these shares are from equal ones (total variation distance: 0 no bias, .8 always the same slot).
     The score of a constant slot is `baseline_constant` of `summary`.
     """
-    decisions = [d for _, d in judged(scores)]
-    said = Counter(d.said for d in decisions if d.said is not None)
-    if not said:
+    decisions = [decision for _, decision in judged(scores)]
+    choice_counts = Counter(decision.said for decision in decisions if decision.said is not None)
+    if not choice_counts:
         return {}
-    slots = round(1 / max(d.chance or 1 / 5 for d in decisions))
-    shares = {str(slot): said[str(slot)] / said.total() for slot in range(1, slots + 1)}
-    bias = sum(abs(share - 1 / slots) for share in shares.values()) / 2
-    return {**{f"said_{slot}": share for slot, share in shares.items()}, "position_bias": bias}
+
+    largest_chance = max(decision.chance or 1 / 5 for decision in decisions)
+    slot_count = round(1 / largest_chance)
+    numbers: dict[str, float] = {}
+    distance_from_equal = 0.0
+    for slot in range(1, slot_count + 1):
+        share = choice_counts[str(slot)] / choice_counts.total()
+        numbers[f"said_{slot}"] = share
+        distance_from_equal += abs(share - 1 / slot_count)
+    numbers["position_bias"] = distance_from_equal / 2
+    return numbers
 
 
 @scorer(metrics=[summary(), position(), counted_apart()])
@@ -57,27 +65,32 @@ def paraphrase_choice() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, order = state.store_as(Record), state.metadata["order"]
-        alike, prompts = indistinct(state), state.metadata["prompts"]
-        nearest = state.store_as(Likeness).nearest
-        decisions = [
-            judge_wording(
+        record = state.store_as(Record)
+        likeness = state.store_as(Likeness)
+        acts = record.acts
+        choices = record.answers
+        order = state.metadata["order"]
+        prompts = state.metadata["prompts"]
+        are_replies_alike = indistinct(state)
+
+        decisions: list[Decision] = []
+        for name, act in acts.items():
+            decision = judge_wording(
                 name,
                 order.index(name) + 1,
                 act,
-                record.answers.get(name),
-                alike=alike,
-                of=len(order),
-            ).model_copy(
-                update={"plain": nearest_prompt(name, act.text, prompts, nearest.get(name))}
+                choices.get(name),
+                alike=are_replies_alike,
+                slot_count=len(order),
             )
-            for name, act in record.acts.items()
-        ]
+            plain_scores = nearest_prompt(name, act.text, prompts, likeness.nearest.get(name))
+            decisions.append(decision.model_copy(update={"plain": plain_scores}))
+
         return score_of(
             decisions,
             answer=predictions(decisions),
-            explanation=_explain_wordings(record, decisions, state.store_as(Likeness)),
-            details=noted(record.acts.values()),
+            explanation=_explain_wordings(record, decisions, likeness),
+            details=noted(acts.values()),
         )
 
     return score
@@ -90,7 +103,13 @@ def indistinct(state: TaskState) -> bool:
 
 
 def judge_wording(
-    name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool, of: int = 5
+    name: str,
+    slot: int,
+    act: Reply,
+    choice: Reply | None,
+    *,
+    alike: bool,
+    slot_count: int = 5,
 ) -> Decision:
     """Decision on one choice, compared with the slot of the prompt that made the text.
 
@@ -100,17 +119,26 @@ def judge_wording(
         act: The target's text.
         choice: The observer's reply; None where it was not asked.
         alike: Whether the item's replies are indistinct.
-        of: Number of candidates shown; a larger number is no choice.
+        slot_count: Number of candidates shown; a larger number is no choice.
     """
-    fault = target_fault(act) or ("indistinct" if alike else None)
-    truth = str(slot)
+    fault = target_fault(act)
+    if fault is None and alike:
+        fault = "indistinct"
 
     def read(text: str) -> str | None:
-        said = chosen_slot(text)
-        return said if said and int(said) <= of else None
+        chosen = chosen_slot(text)
+        if chosen is None or int(chosen) > slot_count:
+            return None
+        return chosen
 
     return prediction(
-        name, choice, truth=truth, fault=fault, read=read, chance=1 / of, constant=truth
+        name,
+        choice,
+        truth=str(slot),
+        fault=fault,
+        read=read,
+        chance=1 / slot_count,
+        constant=str(slot),
     )
 
 
@@ -125,27 +153,31 @@ def nearest_prompt(
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    embedding_score: dict[str, float] = {}
+    if nearest is not None:
+        embedding_score["embedding"] = float(nearest == name)
+
     vectorizer = TfidfVectorizer(token_pattern=r"\w+", sublinear_tf=True)
-    out = {} if nearest is None else {"embedding": float(nearest == name)}
     if not any(map(vectorizer.build_analyzer(), prompts.values())):
-        return out
-    asked = vectorizer.fit_transform(prompts.values())
-    likeness = (asked @ vectorizer.transform([text]).T).toarray()[:, 0]
-    best = [
-        prompt
-        for prompt, value in zip(prompts, likeness, strict=True)
-        if value >= likeness.max() - 1e-12
-    ]
-    return {"TF-IDF": (name in best) / len(best)} | out
+        return embedding_score
+    prompt_vectors = vectorizer.fit_transform(prompts.values())
+    text_vector = vectorizer.transform([text])
+    similarities = (prompt_vectors @ text_vector.T).toarray()[:, 0]
+
+    is_nearest = similarities >= similarities.max() - 1e-12
+    is_own_prompt = np.array([prompt_name == name for prompt_name in prompts])
+    hit_count = int((is_nearest & is_own_prompt).sum())
+    return {"TF-IDF": hit_count / int(is_nearest.sum())} | embedding_score
 
 
-_SLOT = re.compile(
+_SLOT_REPLY = re.compile(
     r"[^\w-]*(?:(?:prompt|option|candidate|choice|number|no)\b\W{0,3})?([1-5])[^\w-]*",
     re.IGNORECASE,
 )
-_FILLER = re.compile(
-    r"(?:the|my|correct|right|most|likely|best|final|answer|choice|prompt|option|candidate|number|is|was|it|it's|that|this"
-    r"|would|be|i|think|believe|choose|pick|guess|say|caused|generated|text|you|to|of|me|generate)"
+_FILLER_WORD = re.compile(
+    r"(?:the|my|correct|right|most|likely|best|final|answer|choice|prompt|option|candidate|number"
+    r"|is|was|it|it's|that|this|would|be|i|think|believe|choose|pick|guess|say|caused|generated"
+    r"|text|you|to|of|me|generate)"
 )
 
 
@@ -153,28 +185,38 @@ def chosen_slot(text: str) -> str | None:
     """Slot in {"choice": …}, or the one number of a reply that says nothing else; None for anything
     else.
 
-    >>> chosen_slot('{ "choice": "Prompt 3" }'), chosen_slot("The answer is **3**."), chosen_slot("3 or 4")
-    ('3', '3', None)
+    >>> chosen_slot('{ "choice": "Prompt 3" }'), chosen_slot("The answer is **3**.")
+    ('3', '3')
+    >>> chosen_slot("3 or 4") is None
+    True
     """
     text = unstyled(text)
     value = json_value(text, "choice")
     if value is None and "{" not in text and len(text) <= 200:
-        kept = [word for word in words(text) if not _FILLER.fullmatch(normalise(word))]
-        value = kept[0] if len(kept) == 1 else None
-    found = _SLOT.fullmatch(unicodedata.normalize("NFKC", alone(value) or ""))
-    return found[1] if found else None
+        telling_words = [
+            word for word in words(text) if not _FILLER_WORD.fullmatch(normalise(word))
+        ]
+        if len(telling_words) == 1:
+            value = telling_words[0]
+    plain_value = unicodedata.normalize("NFKC", alone(value) or "")
+    slot_match = _SLOT_REPLY.fullmatch(plain_value)
+    return slot_match[1] if slot_match else None
 
 
 def _explain_wordings(record: Record, decisions: list[Decision], likeness: Likeness) -> str:
     """Similarity of the replies and, for each, its beginning, the choice and the verdict, for the
     log browser.
     """
+    acts = record.acts
+    choices = record.answers
     closest = "none to compare" if likeness.closest is None else f"{likeness.closest:.3f}"
     lines = [f"closest two replies: cosine {closest} ({likeness.embedder})", ""]
-    for d in decisions:
-        act, choice = record.acts[d.key], record.answers.get(d.key)
-        told = f"said {d.said!r}: {outcome(d, choice)}"
-        lines.append(f"- {d.key}, candidate {d.truth}: {told}; text: {act.text[:80]!r}")
+    for decision in decisions:
+        outcome_text = outcome(decision, choices.get(decision.key))
+        lines.append(
+            f"- {decision.key}, candidate {decision.truth}: said {decision.said!r}: "
+            f"{outcome_text}; text: {acts[decision.key].text[:80]!r}"
+        )
     return "\n".join(lines)
 
 
@@ -184,14 +226,14 @@ def temperature_choice() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        decision = judge_temperature(
-            record.acts, record.answers.get("cold"), cold_first=state.metadata["cold_first"]
-        )
+        acts = record.acts
+        choice = record.answers.get("cold")
+        decision = judge_temperature(acts, choice, cold_first=state.metadata["cold_first"])
         return score_of(
             [decision],
             answer=predictions([decision]),
-            explanation=outcome(decision, record.answers.get("cold")),
-            details=noted([record.acts["cold"], record.acts["warm"]]),
+            explanation=outcome(decision, choice),
+            details=noted([acts["cold"], acts["warm"]]),
         )
 
     return score
@@ -203,27 +245,37 @@ def judge_temperature(
     """Decision on the choice, against the slot of the text at temperature 0; with the scores of
     text length.
     """
-    cold, warm, truth = acts["cold"], acts["warm"], "1" if cold_first else "2"
+    cold = acts["cold"]
+    warm = acts["warm"]
     fault = texts_fault(cold, warm)
-    found = prediction(
+    right_slot = "1" if cold_first else "2"
+    decision = prediction(
         "cold",
         choice,
-        truth=truth,
+        truth=right_slot,
         fault=fault,
         read=slot_of_two,
         chance=0.5,
-        constant=truth,
+        constant=right_slot,
         ceiling=None if fault else nearer(cold.text, warm.text, acts["again"]),
     )
-    short, long = len(cold.text.split()), len(warm.text.split())
-    shorter = 0.5 if short == long else float(short < long)
-    return found.model_copy(update={"plain": {"shorter": shorter, "longer": 1 - shorter}})
+
+    cold_word_count = len(cold.text.split())
+    warm_word_count = len(warm.text.split())
+    is_cold_shorter = _share_of_less(cold_word_count, warm_word_count)
+    plain_scores = {"shorter": is_cold_shorter, "longer": 1 - is_cold_shorter}
+    return decision.model_copy(update={"plain": plain_scores})
+
+
+def _share_of_less(first: float, second: float) -> float:
+    """1 where the first number is smaller, 0 where it is larger, .5 for a tie."""
+    return 0.5 if first == second else float(first < second)
 
 
 def slot_of_two(text: str) -> str | None:
     """Slot 1 or 2, as `chosen_slot` reads it; None for anything else."""
-    found = chosen_slot(text)
-    return found if found in ("1", "2") else None
+    slot = chosen_slot(text)
+    return slot if slot in ("1", "2") else None
 
 
 def nearer(cold: str, warm: str, again: Reply) -> float | None:
@@ -232,14 +284,15 @@ def nearer(cold: str, warm: str, again: Reply) -> float | None:
     """
     if again.problem:
         return None
-    words = again.text.split()
-    first, second = (
-        SequenceMatcher(None, words, text.split(), autojunk=False).ratio() for text in (cold, warm)
-    )
-    return 0.5 if first == second else float(first > second)
+    repeated_words = again.text.split()
+    cold_matcher = SequenceMatcher(None, repeated_words, cold.split(), autojunk=False)
+    warm_matcher = SequenceMatcher(None, repeated_words, warm.split(), autojunk=False)
+    return _share_of_less(warm_matcher.ratio(), cold_matcher.ratio())
 
 
 def texts_fault(cold: Reply, warm: Reply) -> str | None:
     """Reason why there are no two texts to distinguish, or None."""
-    same = cold.text.split() == warm.text.split()
-    return target_fault(cold) or target_fault(warm) or ("indistinct" if same else None)
+    fault = target_fault(cold) or target_fault(warm)
+    if fault is None and cold.text.split() == warm.text.split():
+        return "indistinct"
+    return fault

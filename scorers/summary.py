@@ -12,7 +12,7 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, Literal, ParamSpec
 
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
@@ -28,9 +28,9 @@ from selfprobe.text.kinds import may_refuse
 
 # What is undefined is left out of the log, as after the first sample of every run: that needs no
 # warning.
-_ABSENT = f"Headline metric {SKILL.metric!r} not found"
+_ABSENT_HEADLINE_WARNING = f"Headline metric {SKILL.metric!r} not found"
 logging.getLogger("inspect_ai.log._headline").addFilter(
-    lambda record: not record.getMessage().startswith(_ABSENT)
+    lambda record: not record.getMessage().startswith(_ABSENT_HEADLINE_WARNING)
 )
 
 Settings = ParamSpec("Settings")
@@ -39,22 +39,22 @@ Numbers = Callable[Concatenate[Scores, Settings], Mapping[str, float]]
 """Function from all scores of a run, each epoch's apart, to its numbers by name."""
 
 
-_RULES: dict[str, set[Right]] = defaultdict(set)
+_RULES_BY_NAME: dict[str, set[Right]] = defaultdict(set)
 """Grading rules of the scorers that are imported, by name: a log keeps the name alone, and Inspect
 makes the metrics of a run that was interrupted from its log.
 """
 
 
-def _rule(right: Right | str) -> Right | None:
-    """The grading rule, or the one of this name; None where there are several, or none is imported."""
+def _grading_rule(right: Right | str) -> Right | None:
+    """The grading rule, or the one of this name; None where several or none are imported."""
     if not isinstance(right, str):
         return right
-    known = _RULES[right]
-    if len(known) == 1:
-        return next(iter(known))
+    known_rules = _RULES_BY_NAME[right]
+    if len(known_rules) == 1:
+        return next(iter(known_rules))
     warn_once(
-        f"the grading rule {right!r} of a log is not known here: its metrics lack baselines and skill; "
-        "the run that finishes it computes them"
+        f"the grading rule {right!r} of a log is not known here: its metrics lack baselines and "
+        "skill; the run that finishes it computes them"
     )
     return None
 
@@ -66,39 +66,44 @@ def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
     _, *settings = inspect.signature(numbers).parameters.values()
 
     @wraps(numbers)
-    def made(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
-        for rule in (*args, *kwargs.values()):
-            if callable(rule):
-                _RULES[getattr(rule, "__name__", "")].add(rule)
+    def make_metric(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
+        for setting in (*args, *kwargs.values()):
+            if callable(setting):
+                _RULES_BY_NAME[getattr(setting, "__name__", "")].add(setting)
 
         def compute(scores: list[SampleScore]) -> Value:
-            found = numbers(scores, *args, **kwargs) if scores else {}
-            return {name: value for name, value in found.items() if not math.isnan(value)}
+            if not scores:
+                return {}
+            number_by_name = numbers(scores, *args, **kwargs)
+            return {
+                name: number for name, number in number_by_name.items() if not math.isnan(number)
+            }
 
         return compute
 
-    setattr(made, "__signature__", inspect.Signature(settings))  # noqa: B010  (mypy knows no such attribute)
-    return metric(scores="unreduced")(made)
+    # mypy knows no such attribute
+    setattr(make_metric, "__signature__", inspect.Signature(settings))  # noqa: B010
+    return metric(scores="unreduced")(make_metric)
 
 
-CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
+TOKEN_LIMIT_ARGUMENTS = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 """Task arguments that limit replies."""
 
-FIRST = (
+LEADING_NUMBERS = (
     "stderr",
     "skill",
     "ceiling",
     "unscored",
     "n",
-    *(f"{CUT_METRIC}{name}" for name in CUTTING),
+    *(f"{CUT}{argument}" for argument in TOKEN_LIMIT_ARGUMENTS),
 )
 """Numbers that a reader of the log looks for, after the score itself."""
 
-_FAULTS = [
+_REPLY_FAULTS = [
     UNPARSED,
     *(REASONS[problem] for problem in ("empty", "refused", "filtered", "truncated", "garbled")),
 ]
-USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
+COMMON_UNSCORED_REASONS = (*_REPLY_FAULTS, *(f"target_{reason}" for reason in _REPLY_FAULTS))
 """Reasons that every task can have; one that did not happen is 0."""
 
 
@@ -111,13 +116,13 @@ writes, begins with its prompt, or is word for word the reply to another item. I
 behaviour, since nobody can know; a proxy's text that occurs once is not seen.
 """
 
-LONGEST_TOKEN = 100
+MAX_CHARACTERS_PER_TOKEN = 100
 """Largest mean number of characters per token of a reply."""
 
-LONGEST = 2_000_000
+MAX_REPLY_CHARACTERS = 2_000_000
 """Number of characters that no model writes in one reply, whatever its limit."""
 
-OWN_WORDS = 40
+MIN_COMPARED_CHARACTERS = 40
 """Length in characters from which equal replies are noted; shorter ones ("4, 8, 15") are equal by
 chance.
 """
@@ -130,36 +135,52 @@ def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:
         replies: The target's replies.
         more: Further notes.
     """
-    whole = [reply for reply in replies if not reply.problem]
-    unsure = any(may_refuse(reply.text) for reply in whole)
-    foreign = any(reply.echoes or _too_long(reply) for reply in whole)
-    notes = [UNSURE] * unsure + [FOREIGN] * foreign + list(more)
-    texts = [" ".join(reply.text.split()) for reply in whole]
-    wrote = sorted(
-        {hashlib.sha256(text.encode()).hexdigest()[:12] for text in texts if len(text) >= OWN_WORDS}
-    )
-    return ({"noted": notes} if notes else {}) | ({"wrote": wrote} if wrote else {})
+    readable_replies = [reply for reply in replies if not reply.problem]
+    notes: list[str] = []
+    if any(may_refuse(reply.text) for reply in readable_replies):
+        notes.append(UNSURE)
+    if any(reply.echoes or _is_too_long(reply) for reply in readable_replies):
+        notes.append(FOREIGN)
+    notes += more
+
+    text_digests: set[str] = set()
+    for reply in readable_replies:
+        text = " ".join(reply.text.split())
+        if len(text) >= MIN_COMPARED_CHARACTERS:
+            text_digests.add(hashlib.sha256(text.encode()).hexdigest()[:12])
+
+    details: dict[str, list[str]] = {}
+    if notes:
+        details["noted"] = notes
+    if text_digests:
+        details["wrote"] = sorted(text_digests)
+    return details
 
 
-def _too_long(reply: Reply) -> bool:
-    limit = reply.applied.limit if reply.applied is not None else None
-    return len(reply.text) > (LONGEST if limit is None else min(LONGEST, LONGEST_TOKEN * limit))
+def _is_too_long(reply: Reply) -> bool:
+    max_characters = MAX_REPLY_CHARACTERS
+    if reply.applied is not None and reply.applied.limit is not None:
+        max_characters = min(max_characters, MAX_CHARACTERS_PER_TOKEN * reply.applied.limit)
+    return len(reply.text) > max_characters
 
 
 def notes_of(scores: Sequence[SampleScore]) -> list[set[str]]:
     """Notes of each sample: its own, and `FOREIGN` where one of its replies is also that to another
     item.
     """
-    details = [sample.score.metadata or {} for sample in scores]
-    items = defaultdict[str, set[str | int | None]](set)
-    for sample, own in zip(scores, details, strict=True):
-        for text in own.get("wrote", []):
-            items[text].add(sample.sample_id)
-    again = {text for text, those in items.items() if len(those) > 1}
-    return [
-        set(own.get("noted", [])) | {FOREIGN for text in own.get("wrote", []) if text in again}
-        for own in details
-    ]
+    items_by_digest = defaultdict[str, set[str | int | None]](set)
+    for sample_score in scores:
+        for digest in (sample_score.score.metadata or {}).get("wrote", []):
+            items_by_digest[digest].add(sample_score.sample_id)
+
+    sample_notes: list[set[str]] = []
+    for sample_score in scores:
+        metadata = sample_score.score.metadata or {}
+        notes = set(metadata.get("noted", []))
+        if any(len(items_by_digest[digest]) > 1 for digest in metadata.get("wrote", [])):
+            notes.add(FOREIGN)
+        sample_notes.append(notes)
+    return sample_notes
 
 
 @metric_of
@@ -171,8 +192,12 @@ def counted_apart(scores: Scores, names: Sequence[str] = (UNSURE, FOREIGN)) -> d
         scores: All scores of a run.
         names: All notes that a sample can have (`noted`); one that none has is 0.
     """
-    notes = notes_of(scores)
-    return {name: float(np.mean([name in own for own in notes])) for name in names}
+    sample_notes = notes_of(scores)
+    shares: dict[str, float] = {}
+    for name in names:
+        has_note = [name in notes for notes in sample_notes]
+        shares[name] = float(np.mean(has_note))
+    return shares
 
 
 @metric_of
@@ -196,16 +221,18 @@ def summary(
     the task argument that raises it. A run that also asks about another assistant has those of
     `frames.frame_numbers`, which no other number counts.
     """
-    return summarise(judged(scores), name, _rule(right))
+    return summarise(judged(scores), name, _grading_rule(right))
 
 
 def judged(scores: Sequence[SampleScore]) -> list[Judged]:
-    """Every decision of every sample and epoch, with its item; items of one `cluster` count as one."""
-    return [
-        (str((sample.sample_metadata or {}).get("cluster") or sample.sample_id), decision)
-        for sample in scores
-        for decision in decisions_of(sample.score)
-    ]
+    """Every decision of each sample and epoch with its item; a `cluster` of items counts as one."""
+    judged_decisions: list[Judged] = []
+    for sample_score in scores:
+        sample_metadata = sample_score.sample_metadata or {}
+        item = str(sample_metadata.get("cluster") or sample_score.sample_id)
+        for decision in decisions_of(sample_score.score):
+            judged_decisions.append((item, decision))
+    return judged_decisions
 
 
 def summarise(
@@ -214,41 +241,67 @@ def summarise(
     """Numbers of `summary` for these decisions; undefined ones are left out, never 0, as baselines
     without a rule.
     """
-    of_frames = frame_numbers(frames(decisions), name)
+    numbers_of_frames = frame_numbers(frames(decisions), name)
     decisions, _ = split(decisions)
     if not decisions:  # asked about another assistant alone
-        return first_things_first(name, of_frames)
-    scored = [(item, d) for item, d in decisions if d.value is not None]
-    out: dict[str, float] = _interval(
-        name, [(i, d.value) for i, d in scored if d.value is not None], stderr=True
-    )
-    keys = list(dict.fromkeys(d.key for _, d in decisions))
-    if len(keys) > 1:
-        for key in keys:
-            out |= _interval(
-                f"{key}_{name}",
-                [(i, d.value) for i, d in scored if d.key == key and d.value is not None],
-            )
-    out |= _baselines(scored, right) if right else {}
+        return order_for_log(name, numbers_of_frames)
+
+    scored = [(item, decision) for item, decision in decisions if decision.value is not None]
+    numbers = _score_numbers(name, decisions)
+    if right:
+        numbers |= _baselines(scored, right)
     for anchor in ("ceiling", "floor"):
-        values = [(i, v) for i, d in decisions if (v := getattr(d, anchor)) is not None]
-        out |= _interval(anchor, values)
-    reasons = Counter(d.unscored for _, d in decisions if d.unscored)
-    out |= {"n": len(scored), "unscored": sum(reasons.values()) / len(decisions)}
-    out |= {
-        f"unscored_{reason}": reasons[reason] / len(decisions)
-        for reason in sorted({*USUAL, *reasons})
+        numbers |= _interval(anchor, _values_of(decisions, anchor))
+    numbers |= _unscored_numbers(decisions)
+
+    values = np.array([decision.value for _, decision in scored], dtype=float)
+    if np.all((values >= 0) & (values <= 1)):  # else the score has no bounds
+        unscored_count = sum(bool(decision.unscored) for _, decision in decisions)
+        worst_case_score, best_case_score = worst_case(values, unscored_count)
+        numbers |= {"worst_case": worst_case_score, "best_case": best_case_score}
+
+    numbers["reasoned_rate"] = float(np.mean([decision.reasoned for _, decision in decisions]))
+    return order_for_log(name, numbers | numbers_of_frames)
+
+
+def _score_numbers(name: str, decisions: Sequence[Judged]) -> dict[str, float]:
+    """Score with its interval and standard error; also by key where there are several keys."""
+    numbers = _interval(name, _values_of(decisions, "value"), stderr=True)
+    keys = list(dict.fromkeys(decision.key for _, decision in decisions))
+    if len(keys) < 2:
+        return numbers
+    for key in keys:
+        decisions_at_key = [pair for pair in decisions if pair[1].key == key]
+        numbers |= _interval(f"{key}_{name}", _values_of(decisions_at_key, "value"))
+    return numbers
+
+
+def _values_of(
+    decisions: Sequence[Judged], field_name: Literal["value", "ceiling", "floor"]
+) -> list[tuple[str, float]]:
+    """Item and value of this field, of each decision that has one."""
+    values: list[tuple[str, float]] = []
+    for item, decision in decisions:
+        field_value = getattr(decision, field_name)
+        if field_value is not None:
+            values.append((item, field_value))
+    return values
+
+
+def _unscored_numbers(decisions: Sequence[Judged]) -> dict[str, float]:
+    """Number of scored decisions, and shares of the unscored ones by reason."""
+    decision_count = len(decisions)
+    reason_counts = Counter(decision.unscored for _, decision in decisions if decision.unscored)
+    scored_count = sum(decision.value is not None for _, decision in decisions)
+
+    numbers: dict[str, float] = {
+        "n": scored_count,
+        "unscored": reason_counts.total() / decision_count,
     }
-    out |= cut_at({reason: count / len(decisions) for reason, count in reasons.items()})
-    if all(
-        0 <= d.value <= 1 for _, d in scored if d.value is not None
-    ):  # else the score has no bounds
-        worst, best = worst_case(
-            np.array([d.value for _, d in scored], dtype=float), sum(reasons.values())
-        )
-        out |= {"worst_case": worst, "best_case": best}
-    out["reasoned_rate"] = float(np.mean([d.reasoned for _, d in decisions]))
-    return first_things_first(name, out | of_frames)
+    for reason in sorted({*COMMON_UNSCORED_REASONS, *reason_counts}):
+        numbers[f"unscored_{reason}"] = reason_counts[reason] / decision_count
+    shares = {reason: count / decision_count for reason, count in reason_counts.items()}
+    return numbers | cut_at(shares)
 
 
 def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[str, float]:
@@ -258,19 +311,32 @@ def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[s
     >>> cut_at({"truncated": 0.9, "refusal": 0.1})
     {'cut_at_answer_tokens': 0.9}
     """
-    arguments = {"truncated": "answer_tokens", "target_truncated": target}
+    argument_by_reason = {"truncated": "answer_tokens", "target_truncated": target}
     return {
-        f"{CUT_METRIC}{name}": shares[why]
-        for why, name in arguments.items()
-        if shares.get(why, 0) > 0.5
+        f"{CUT}{argument}": shares[reason]
+        for reason, argument in argument_by_reason.items()
+        if shares.get(reason, 0) > 0.5
     }
 
 
-def first_things_first(name: str, numbers: dict[str, float]) -> dict[str, float]:
+def order_for_log(name: str, numbers: dict[str, float]) -> dict[str, float]:
     """Defined numbers, those first that a reader of the log looks for."""
-    of_frames = [key for key in numbers if key.startswith((f"other_{name}", "self_minus_other"))]
-    ordered = {key: numbers[key] for key in (name, *of_frames, *FIRST) if key in numbers} | numbers
-    return {key: value for key, value in ordered.items() if not math.isnan(value)}
+    frame_names = [
+        number_name
+        for number_name in numbers
+        if number_name.startswith((f"other_{name}", "self_minus_other"))
+    ]
+    leading_names = [
+        number_name
+        for number_name in (name, *frame_names, *LEADING_NUMBERS)
+        if number_name in numbers
+    ]
+    ordered_names = dict.fromkeys([*leading_names, *numbers])
+    return {
+        number_name: numbers[number_name]
+        for number_name in ordered_names
+        if not math.isnan(numbers[number_name])
+    }
 
 
 def _interval(
@@ -278,62 +344,77 @@ def _interval(
 ) -> dict[str, float]:
     if not values:
         return {}
-    estimate = clustered_mean(
-        np.array([v for _, v in values]), np.array([item for item, _ in values])
-    )
-    error = {"stderr": estimate.se} if stderr else {}
-    return {
+    items = np.array([item for item, _ in values])
+    estimate = clustered_mean(np.array([value for _, value in values]), items)
+    numbers = {
         name: estimate.value,
         f"{name}_low": estimate.low,
         f"{name}_high": estimate.high,
-        **error,
     }
+    if stderr:
+        numbers["stderr"] = estimate.se
+    return numbers
 
 
 def without_a_model(scored: Sequence[Judged], right: Right = operator.eq) -> dict[str, np.ndarray]:
     """Scores of what knows nothing of the target's inside, at each scored decision: name →
     `[decision]`.
     """
-    candidates: dict[str, np.ndarray] = {}
-    if scored and all(d.chance is not None for _, d in scored):
-        candidates["chance"] = np.array([d.chance for _, d in scored], dtype=float)
-    if scored and all(
-        d.constant is not None for _, d in scored
-    ):  # of numbered choices, the mode is a position
-        slots = [d.constant for _, d in scored]
-        most = max(sorted(set(slots), key=str), key=slots.count)
-        candidates["constant"] = np.array([slot == most for slot in slots], dtype=float)
-    elif scored and all(d.truth is not None for _, d in scored):
-        candidates["mode"] = _mode_hits(scored, right)
-    if scored and all(d.floor is not None for _, d in scored):
-        candidates["floor"] = np.array([d.floor for _, d in scored], dtype=float)
-    return candidates
+    baselines: dict[str, np.ndarray] = {}
+    if not scored:
+        return baselines
+
+    chance_values = [decision.chance for _, decision in scored]
+    if None not in chance_values:
+        baselines["chance"] = np.array(chance_values, dtype=float)
+
+    right_slots = [decision.constant for _, decision in scored]
+    truths = [decision.truth for _, decision in scored]
+    if None not in right_slots:  # of numbered choices, the mode is a position
+        slots = [str(slot) for slot in right_slots]
+        commonest_slot = max(sorted(set(slots)), key=slots.count)
+        baselines["constant"] = np.array([slot == commonest_slot for slot in slots], dtype=float)
+    elif None not in truths:
+        baselines["mode"] = _mode_hits(scored, right)
+
+    floor_values = [decision.floor for _, decision in scored]
+    if None not in floor_values:
+        baselines["floor"] = np.array(floor_values, dtype=float)
+    return baselines
 
 
 def best_of(candidates: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Name of the largest mean, the first of equals."""
+    """Scores of the baseline with the largest mean, the first of equals."""
     means = {name: float(np.mean(hits)) for name, hits in candidates.items()}
-    return candidates[max(means, key=lambda name: means[name])]
+    best_name = max(means, key=means.__getitem__)
+    return candidates[best_name]
 
 
 def _baselines(scored: Sequence[Judged], right: Right) -> dict[str, float]:
     """Scores of what knows nothing of the target's inside, and the skill above the best of them."""
-    candidates = without_a_model(scored, right)
-    if not candidates:
+    baselines = without_a_model(scored, right)
+    if not baselines:
         return {}
-    values = np.array([d.value for _, d in scored], dtype=float)
-    estimate = skill(values, best_of(candidates), np.array([item for item, _ in scored]))
-    out = {f"baseline_{name}": float(np.mean(hits)) for name, hits in candidates.items()}
-    return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
+    numbers = {f"baseline_{name}": float(np.mean(hits)) for name, hits in baselines.items()}
+
+    values = np.array([decision.value for _, decision in scored], dtype=float)
+    items = np.array([item for item, _ in scored])
+    skill_estimate = skill(values, best_of(baselines), items)
+    numbers["skill"] = skill_estimate.value
+    numbers["skill_low"] = skill_estimate.low
+    numbers["skill_high"] = skill_estimate.high
+    return numbers
 
 
 def _mode_hits(scored: Sequence[Judged], right: Right) -> np.ndarray:
-    """Per decision whether the best constant answer to the other items, at the same key, is right."""
+    """Per decision whether the best constant answer to the other items at its key is right."""
+    indices_by_key: dict[str, list[int]] = defaultdict(list)
+    for index, (_, decision) in enumerate(scored):
+        indices_by_key[decision.key].append(index)
+
     hits = np.zeros(len(scored))
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, (_, decision) in enumerate(scored):
-        places[decision.key].append(place)
-    for at in places.values():
-        truths, items = [str(scored[i][1].truth) for i in at], [scored[i][0] for i in at]
-        hits[at] = mode_baseline(truths, clusters=items, right=right)
+    for indices in indices_by_key.values():
+        truths = [str(scored[index][1].truth) for index in indices]
+        items = [scored[index][0] for index in indices]
+        hits[indices] = mode_baseline(truths, clusters=items, right=right)
     return hits

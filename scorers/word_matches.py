@@ -53,18 +53,18 @@ def kth_word_match() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        acts, answers = record.acts, record.answers
-        decisions = [
-            judge_kth_word(place_of(key), acts["answer"], reply, acts.get("again")).model_copy(
-                update={"key": key}
-            )
-            for key, reply in answers.items()
-        ]
+        act = record.acts["answer"]
+        repeated_act = record.acts.get("again")
+        answers = record.answers
+        decisions: list[Decision] = []
+        for key, reply in answers.items():
+            decision = judge_kth_word(place_of(key), act, reply, repeated_act)
+            decisions.append(decision.model_copy(update={"key": key}))
         return score_of(
             decisions,
             answer=predictions(decisions),
-            explanation=_explain_words(acts["answer"], answers, decisions),
-            details=noted([acts["answer"]]),
+            explanation=_explain_words(act, answers, decisions),
+            details=noted([act]),
         )
 
     return score
@@ -80,8 +80,12 @@ def judge_kth_word(k: int, act: Reply, reply: Reply, again: Reply | None = None)
         again: The target's text of a second run, for the ceiling.
     """
     truth, fault = kth_word_of(act, k)
-    repeat = kth_word_of(again, k)[0] if again else None
-    ceiling = None if truth is None or repeat is None else float(truth == repeat)
+    repeated_word: str | None = None
+    if again is not None:
+        repeated_word, _ = kth_word_of(again, k)
+    ceiling: float | None = None
+    if truth is not None and repeated_word is not None:
+        ceiling = float(truth == repeated_word)
     return prediction(
         f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling
     )
@@ -98,15 +102,18 @@ def kth_word_of(act: Reply, k: int) -> tuple[str | None, str | None]:
         return None, fault
     # One word more than k is needed: in a text cut at the token limit, the last word may be half a
     # word.
-    first = words(act.text, limit=k + 1)
-    if any(map(has_no_word_boundaries, first[:k])):
+    first_words = words(act.text, limit=k + 1)
+    words_up_to_k = first_words[:k]
+    if any(map(has_no_word_boundaries, words_up_to_k)):
         return None, "no_word_boundaries"
-    if any(map(_FORMULA.search, first[:k])):
+    if any(map(_FORMULA.search, words_up_to_k)):
         return None, "formula"
-    cut = act.stop_reason in ("max_tokens", "model_length")
-    if len(first) > k or (len(first) == k and not cut):
-        return normalise(first[k - 1]), None
-    return None, "target_truncated" if cut else "too_short"
+
+    is_cut = act.stop_reason in ("max_tokens", "model_length")
+    is_word_whole = len(first_words) > k or not is_cut
+    if len(first_words) >= k and is_word_whole:
+        return normalise(first_words[k - 1]), None
+    return None, "target_truncated" if is_cut else "too_short"
 
 
 def predicted_word(text: str) -> str | None:
@@ -118,19 +125,21 @@ def predicted_word(text: str) -> str | None:
 
 def _explain_words(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) -> str:
     """The target's text with the asked words marked, and each prediction, for the log browser."""
-    asked = {place_of(d.key) for d in decisions}
-    marked = [
-        f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)
-    ]
-    lines = [f"target ({act.model}): {' '.join(marked) or '(no text)'}", ""]
-    for d in decisions:
+    asked_places = {place_of(decision.key) for decision in decisions}
+    marked_words: list[str] = []
+    for place, word in enumerate(words(act.text, limit=60), start=1):
+        marked_words.append(f"⟦{place}: {word}⟧" if place in asked_places else word)
+
+    lines = [f"target ({act.model}): {' '.join(marked_words) or '(no text)'}", ""]
+    for decision in decisions:
         lines.append(
-            f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {outcome(d, answers[d.key])}"
+            f"- {decision.key}: predicted {decision.said!r}, target wrote {decision.truth!r}: "
+            f"{outcome(decision, answers[decision.key])}"
         )
     return "\n".join(lines)
 
 
-CLUES = 10
+CLUE_COUNT = 10
 
 SYNONYM = "synonym_named"
 _SYNONYM = re.compile(
@@ -138,23 +147,23 @@ _SYNONYM = re.compile(
     r"|(?:an)?other (?:word|term|name)s? for|means the same)"
 )
 
-NEAR = range(9, 12)
+PLAYED_CLUE_COUNTS = range(9, 12)
 """Numbers of clues that are played: the ten that are asked for, and one less or more."""
 
-_NUMBER = re.compile(
+_CLUE_NUMBER = re.compile(
     r"(?:^|(?<=\s))[*_]{0,3}(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*",
     re.IGNORECASE,
 )
 _BULLET = re.compile(
-    r"^\s*(?:[*_]{0,3}(?:(?:clue|hint)\s*#?\d{1,2}\s?[.):–—-]|[(#]?\d{1,2}[.):]|\(?(?:[a-k]|[ivx]{1,4})\))[*_]{0,3}"
-    r"|[-–—*•·▪]|\|\s*\d{1,2}\.?\s*\|)\s*(?=\D)",
+    r"^\s*(?:[*_]{0,3}(?:(?:clue|hint)\s*#?\d{1,2}\s?[.):–—-]|[(#]?\d{1,2}[.):]"
+    r"|\(?(?:[a-k]|[ivx]{1,4})\))[*_]{0,3}|[-–—*•·▪]|\|\s*\d{1,2}\.?\s*\|)\s*(?=\D)",
     re.IGNORECASE,
 )
-_EDGE = re.compile(r"\W*+")
-_TALK = re.compile(r"(?:here are|sure|of course)\b", re.IGNORECASE)
-_BETWEEN = [
-    re.compile(p)
-    for p in (
+_EDGE_SYMBOLS = re.compile(r"\W*+")
+_POLITE_OPENING = re.compile(r"(?:here are|sure|of course)\b", re.IGNORECASE)
+_CLUE_SEPARATORS = [
+    re.compile(pattern)
+    for pattern in (
         r"\s*\n\s*",
         r"\s*[|•·▪]\s*",
         r"\s*;\s*",
@@ -173,15 +182,20 @@ def guessed_word() -> Scorer:
     """The guess is the word, after normalisation and as a whole (paper 003, E.3 Task 2.2)."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, word = state.store_as(Record), state.metadata["word"]
-        decision = judge_guess(word, record.acts["clues"], record.answers.get("guess"))
-        clues, fault = fair_clues(record.acts["clues"], word)
-        named = [SYNONYM] if not fault and any(map(names_synonym, clues)) else []
+        record = state.store_as(Record)
+        word = state.metadata["word"]
+        act = record.acts["clues"]
+        decision = judge_guess(word, act, record.answers.get("guess"))
+
+        clues, fault = fair_clues(act, word)
+        notes: list[str] = []
+        if not fault and any(map(names_synonym, clues)):
+            notes.append(SYNONYM)
         return score_of(
             [decision],
             answer=predictions([decision]),
             explanation=_explain_clues(record, decision, len(clues)),
-            details={"clues": len(clues)} | noted([record.acts["clues"]], *named),
+            details={"clues": len(clues)} | noted([act], *notes),
         )
 
     return score
@@ -212,7 +226,9 @@ def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
         return [], f"target_{UNPARSED}"
     if any(leaks(clue, word) for clue in clues):
         return clues, "leak"
-    return clues, None if len(clues) in NEAR else "not_ten_clues"
+    if len(clues) not in PLAYED_CLUE_COUNTS:
+        return clues, "not_ten_clues"
+    return clues, None
 
 
 def clues_in(text: str) -> list[str] | None:
@@ -229,101 +245,121 @@ def clues_in(text: str) -> list[str] | None:
     """
     value = json_value(text, "clues")
     if value is None:
-        value = _bare_list(text) or (_each_alone(text) if "{" not in text else _numbered_keys(text))
+        value = _clues_without_field(text)
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, str):
-        value = _split(value)
+        value = _split_clues(value)
     if not isinstance(value, list):
         return None
-    clues = [_text_of(clue) for clue in value]
-    if any(clue is None for clue in clues):
-        return None
-    plain = [_BULLET.sub("", clue).strip() for clue in clues if clue is not None]
-    return [clue for clue in plain if normalise(clue)] or None
+
+    clues: list[str] = []
+    for entry in value:
+        clue = _text_of(entry)
+        if clue is None:
+            return None
+        bare_clue = _BULLET.sub("", clue).strip()
+        if normalise(bare_clue):
+            clues.append(bare_clue)
+    return clues or None
+
+
+def _clues_without_field(text: str) -> list[object] | dict[str, object] | list[str] | None:
+    """Clues of a reply without the key "clues"."""
+    bare_list = _bare_list(text)
+    if bare_list:
+        return bare_list
+    if "{" in text:
+        return _numbered_keys(text)
+    return _listed_lines(text)
 
 
 def _bare_list(text: str) -> list[object] | None:
     """List of a reply that is a JSON list and nothing else."""
     try:
-        found = json.loads(text[:LONGEST_REPLY])
+        value = json.loads(text[:LONGEST_REPLY])
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, list) else None
+    return value if isinstance(value, list) else None
 
 
 def _text_of(clue: object) -> str | None:
     """A clue unchanged, or the one text in {"number": 1, "clue": "…"}; None where there is none or
     several.
     """
-    texts = [
-        one
-        for one in (clue.values() if isinstance(clue, Mapping) else [clue])
-        if isinstance(one, str)
-    ]
+    values = clue.values() if isinstance(clue, Mapping) else [clue]
+    texts = [value for value in values if isinstance(value, str)]
     return texts[0] if len(texts) == 1 else None
 
 
 def _numbered_keys(text: str) -> dict[str, object] | None:
     """{"clue1": …, "clue2": …}."""
-    said = json_object(text)
-    return (
-        said
-        if said and all(re.fullmatch(r"(?:clue|hint)?[ _]?\d{1,2}", key.casefold()) for key in said)
-        else None
-    )
+    clue_by_key = json_object(text)
+    if not clue_by_key:
+        return None
+    for key in clue_by_key:
+        if not re.fullmatch(r"(?:clue|hint)?[ _]?\d{1,2}", key.casefold()):
+            return None
+    return clue_by_key
 
 
-def _each_alone(text: str) -> list[str] | None:
+def _listed_lines(text: str) -> list[str] | None:
     """Lines of a reply that begin with a number or a bullet, if there are two or more; the others
     are talk.
 
     Without any, all lines but talk before and after them, if their number is that of clues.
     """
     lines = [line.rstrip(" |") for line in text[:LONGEST_REPLY].splitlines() if normalise(line)]
-    marked = [line for line in lines if _BULLET.match(line)]
-    if len(marked) > 1:
-        return marked
-    alone = [line.strip() for line in lines if not _is_talk(line)]
-    return alone if len(alone) in NEAR else None
+    bulleted_lines = [line for line in lines if _BULLET.match(line)]
+    if len(bulleted_lines) > 1:
+        return bulleted_lines
+    clue_lines = [line.strip() for line in lines if not _is_talk(line)]
+    return clue_lines if len(clue_lines) in PLAYED_CLUE_COUNTS else None
 
 
 def _is_talk(line: str) -> bool:
     """Whether a line around the clues is none: a fence, one that ends with a colon, or a polite
     beginning.
     """
-    before, after = (_EDGE.match(way) for way in (line, line[::-1]))
-    assert before and after
-    return "```" in before[0] or ":" in after[0] or _TALK.match(line, before.end()) is not None
+    opening = _EDGE_SYMBOLS.match(line)
+    reversed_ending = _EDGE_SYMBOLS.match(line[::-1])
+    assert opening and reversed_ending
+    if "```" in opening[0] or ":" in reversed_ending[0]:
+        return True
+    return _POLITE_OPENING.match(line, opening.end()) is not None
 
 
-def _split(text: str) -> list[str]:
-    text = re.sub(
-        r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text[:LONGEST_REPLY])
-    )  # long runs of spaces take long
-    ways = [
-        [part for part in way if normalise(part)]
-        for way in (_numbered(text), *(b.split(text) for b in _BETWEEN))
-    ]
-    near = next(
-        (way for way in ways if len(way) in NEAR),
-        next((way for way in ways if len(way) > 1), [text]),
-    )
-    return next((way for way in ways if len(way) == CLUES), near)
+def _split_clues(text: str) -> list[str]:
+    # long runs of spaces take long
+    text = re.sub(r"[^\S\n]+", " ", text[:LONGEST_REPLY])
+    text = re.sub(r"\s*\n\s*", "\n", text)
+
+    splits: list[list[str]] = []
+    for parts in (_numbered(text), *(separator.split(text) for separator in _CLUE_SEPARATORS)):
+        splits.append([part for part in parts if normalise(part)])
+
+    for clues in splits:
+        if len(clues) == CLUE_COUNT:
+            return clues
+    for clues in splits:
+        if len(clues) in PLAYED_CLUE_COUNTS:
+            return clues
+    for clues in splits:
+        if len(clues) > 1:
+            return clues
+    return [text]
 
 
 def _numbered(text: str) -> list[str]:
-    """The text cut at 1, 2, 3, … in order: another number with a point or colon is part of a clue."""
+    """Text cut at 1, 2, 3, … in order: another number with a point or colon is part of a clue."""
     cuts: list[re.Match[str]] = []
-    for found in _NUMBER.finditer(text):
-        if int(found[1]) == len(cuts) + 1:
-            cuts.append(found)
+    for number_match in _CLUE_NUMBER.finditer(text):
+        if int(number_match[1]) == len(cuts) + 1:
+            cuts.append(number_match)
+    if len(cuts) < 2:
+        return []
     ends = [cut.start() for cut in cuts[1:]] + [len(text)]
-    return (
-        [text[cut.end() : end].strip() for cut, end in zip(cuts, ends, strict=True)]
-        if len(cuts) > 1
-        else []
-    )
+    return [text[cut.end() : end].strip() for cut, end in zip(cuts, ends, strict=True)]
 
 
 def leaks(clue: str, word: str) -> bool:
@@ -336,11 +372,15 @@ def leaks(clue: str, word: str) -> bool:
 
     Paper: "without saying the word itself". Here: the word or its root.
     """
-    folded, secret = normalise(clue), normalise(word)
-    spelled = r"[\W_]{0,3}".join(map(re.escape, re.sub(r"[\W_]", "", secret)))
-    if re.search(rf"(?<![^\W_]){spelled}(?:[\W_]{{0,3}}e?[\W_]{{0,3}}s)?(?![^\W_])", folded):
+    folded_clue = normalise(clue)
+    folded_word = normalise(word)
+    letters = re.sub(r"[\W_]", "", folded_word)
+    spelled_out = r"[\W_]{0,3}".join(map(re.escape, letters))
+    plural_ending = r"(?:[\W_]{0,3}e?[\W_]{0,3}s)?"
+    if re.search(rf"(?<![^\W_]){spelled_out}{plural_ending}(?![^\W_])", folded_clue):
         return True
-    return any(same_root(secret, token) for token in re.findall(r"[^\W_]+", folded))
+    clue_words = re.findall(r"[^\W_]+", folded_clue)
+    return any(same_root(folded_word, clue_word) for clue_word in clue_words)
 
 
 def names_synonym(clue: str) -> bool:
@@ -349,8 +389,10 @@ def names_synonym(clue: str) -> bool:
     Synonyms without that name would need a thesaurus; there is no light one with antonyms that is
     maintained.
 
-    >>> names_synonym("Synonym: beacon"), names_synonym("The opposite of dark"), names_synonym("It warns ships.")
-    (True, True, False)
+    >>> names_synonym("Synonym: beacon"), names_synonym("The opposite of dark")
+    (True, True)
+    >>> names_synonym("It warns ships.")
+    False
     """
     return _SYNONYM.search(normalise(clue)) is not None
 
@@ -362,11 +404,15 @@ def guess_in(text: str) -> str | None:
     return one_word(text, "guess", article=True)
 
 
-def _explain_clues(record: Record, decision: Decision, count: int) -> str:
+def _explain_clues(record: Record, decision: Decision, clue_count: int) -> str:
     """The word, the clues unchanged, the guess and the verdict, for the log browser."""
-    act, guess = record.acts["clues"], record.answers.get("guess")
-    said = f"guessed {decision.said!r}" if guess else "no guess asked"
-    return f"{decision.truth}: {said}: {outcome(decision, guess)}\n\n{count} clues ({act.model}): {act.text}"
+    act = record.acts["clues"]
+    guess = record.answers.get("guess")
+    guess_text = f"guessed {decision.said!r}" if guess else "no guess asked"
+    return (
+        f"{decision.truth}: {guess_text}: {outcome(decision, guess)}\n\n"
+        f"{clue_count} clues ({act.model}): {act.text}"
+    )
 
 
 EMOTIONS = ("joy", "grief", "anger", "fear", "calm", "envy", "pride", "boredom")
@@ -377,9 +423,16 @@ def told_apart(scores: Scores) -> dict[str, float]:
     """`ceiling`: the mean of 1/m over the played items, where the target chose one subset of a set
     for m emotions.
     """
-    played = [subset for one in scores if (subset := (one.score.metadata or {}).get("subset"))]
-    times = Counter(played)
-    return {"ceiling": sum(1 / times[subset] for subset in played) / len(played)} if played else {}
+    played_subsets: list[str] = []
+    for sample_score in scores:
+        subset = (sample_score.score.metadata or {}).get("subset")
+        if subset:
+            played_subsets.append(subset)
+    if not played_subsets:
+        return {}
+    subset_counts = Counter(played_subsets)
+    chances = [1 / subset_counts[subset] for subset in played_subsets]
+    return {"ceiling": sum(chances) / len(played_subsets)}
 
 
 @scorer(metrics=[summary(), told_apart()])
@@ -387,11 +440,9 @@ def emotion_guess() -> Scorer:
     """One decision: the emotion for which the numbers were chosen."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, word, numbers = (
-            state.store_as(Record),
-            state.metadata["word"],
-            state.metadata["numbers"],
-        )
+        record = state.store_as(Record)
+        word = state.metadata["word"]
+        numbers = state.metadata["numbers"]
         subset, fault = subset_in(record.acts["subset"], numbers)
         reply = record.answers.get("word")
         decision = prediction(
@@ -403,11 +454,12 @@ def emotion_guess() -> Scorer:
             chance=1 / len(EMOTIONS),
             constant=word,
         )
+        subset_text = f"{as_list(subset)} of {as_list(numbers)}"
         return score_of(
             [decision],
             answer=predictions([decision]),
-            explanation=f"{as_list(subset)} of {as_list(numbers)}: {outcome(decision, reply)}",
-            details={"subset": "" if fault else f"{as_list(subset)} of {as_list(numbers)}"},
+            explanation=f"{subset_text}: {outcome(decision, reply)}",
+            details={"subset": "" if fault else subset_text},
         )
 
     return score
@@ -429,8 +481,10 @@ def subset_in(reply: Reply, numbers: list[int]) -> tuple[list[int], str | None]:
     """
     if fault := target_fault(reply):
         return [], fault
-    said = json_value(reply.text, "subset")
-    if not isinstance(said, list) or not all(type(one) is int for one in said):
+    value = json_value(reply.text, "subset")
+    if not isinstance(value, list) or not all(type(number) is int for number in value):
         return [], f"target_{UNPARSED}"
-    subset = sorted(set(said))
-    return (subset, None) if subset and set(subset) < set(numbers) else ([], "no_subset")
+    subset = sorted(set(value))
+    if subset and set(subset) < set(numbers):
+        return subset, None
+    return [], "no_subset"

@@ -5,7 +5,7 @@ token as probable?
 import base64
 import math
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
@@ -36,7 +36,7 @@ from selfprobe.scorers.summary import (
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_value, normalise, words
 
-VECTOR = "reply_vector"
+REPLY_VECTOR = "reply_vector"
 """Key in the score's metadata of the embedding of the target's reply: float16 in base64, in lines
 of 76 characters, since Inspect keeps longer texts as references. 1 kB for 384 dimensions.
 """
@@ -50,7 +50,8 @@ def similarity(scores: Scores) -> dict[str, float]:
     item's, as the mean over all other items of the run rather than a random one of them, so that it
     is no draw.
     """
-    return summarise(with_floor(judged(scores), [_vector(s.score) for s in scores]), "similarity")
+    vectors = [_vector(sample_score.score) for sample_score in scores]
+    return summarise(with_floor(judged(scores), vectors), "similarity")
 
 
 @scorer(metrics=[similarity(), counted_apart()])
@@ -66,29 +67,34 @@ def reply_similarity(embedder: str) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        act, reply = record.acts["answer"], record.answers.get("prompt")
-        unscored = why_unscored(act, reply, record.acts.get("rerun"))
-        good = {name: reply for name, reply in record.acts.items() if not reply.problem}
-        vectors = dict(
-            zip(good, await embed([r.text for r in good.values()], model=embedder), strict=True)
-        )
+        acts = record.acts
+        reply = record.answers.get("prompt")
+        unscored_reason = why_unscored(acts["answer"], reply, acts.get("rerun"))
+
+        text_by_act = {name: act.text for name, act in acts.items() if not act.problem}
+        act_vectors = await embed(list(text_by_act.values()), model=embedder)
+        vector_by_act = dict(zip(text_by_act, act_vectors, strict=True))
+
+        value: float | None = None
+        if not unscored_reason:
+            value = _cosine(vector_by_act["answer"], vector_by_act["rerun"])
+        ceiling: float | None = None
+        if "answer" in vector_by_act and "again" in vector_by_act:
+            ceiling = _cosine(vector_by_act["answer"], vector_by_act["again"])
         decision = Decision(
             key="similarity",
-            value=None if unscored else _cosine(vectors["answer"], vectors["rerun"]),
-            unscored=unscored,
-            ceiling=_cosine(vectors["answer"], vectors["again"])
-            if {"answer", "again"} <= set(vectors)
-            else None,
+            value=value,
+            unscored=unscored_reason,
+            ceiling=ceiling,
             reasoned=reply is not None and reply.reasoned,
         )
-        prompt = prompt_in(reply.text) if reply is not None else None
-        details: dict[str, object] = {
-            **noted(r for name, r in record.acts.items() if name != "rerun")
-        }
-        if "answer" in vectors:
-            details[VECTOR] = (
-                base64.encodebytes(vectors["answer"].astype("<f2").tobytes()).decode().split()
-            )
+
+        own_acts = [act for name, act in acts.items() if name != "rerun"]
+        details: dict[str, object] = {**noted(own_acts)}
+        if "answer" in vector_by_act:
+            packed_vector = vector_by_act["answer"].astype("<f2").tobytes()
+            details[REPLY_VECTOR] = base64.encodebytes(packed_vector).decode().split()
+        prompt = None if reply is None else prompt_in(reply.text)
         return score_of(
             [decision],
             answer=prompt,
@@ -123,7 +129,9 @@ def fair_prompt(act: Reply, reply: Reply | None) -> tuple[str | None, str | None
     prompt = prompt_in(reply.text)
     if prompt is None:
         return None, UNPARSED
-    return (None, "copied") if holds_text(prompt, act.text) else (prompt, None)
+    if holds_text(prompt, act.text):
+        return None, "copied"
+    return prompt, None
 
 
 def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | None:
@@ -134,16 +142,18 @@ def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | 
     if fault:
         return fault
     assert rerun is not None, "a good prompt was not put to the target"
-    failed = target_fault(rerun)
-    return failed.replace("target_", "rerun_", 1) if failed else None
+    rerun_fault = target_fault(rerun)
+    if rerun_fault is None:
+        return None
+    return rerun_fault.replace("target_", "rerun_", 1)
 
 
-_LABEL = re.compile(
+_PROMPT_LABEL = re.compile(
     r"^[\s*_#]*(?:(?:the|a likely|likely|my) )?prompt\b[\s*_]*(?::|is\b)[\s*_]*", re.IGNORECASE
 )
-_ASKS = re.compile(
-    r"(?:please |can you |could you )?(?:write|describe|explain|tell|compose|create|generate|give|list|summari[sz]e"
-    r"|imagine"
+_REQUEST_OPENING = re.compile(
+    r"(?:please |can you |could you )?"
+    r"(?:write|describe|explain|tell|compose|create|generate|give|list|summari[sz]e|imagine"
     r"|how|what|why|which|when|where|who|provide|discuss|compare|outline|draft|invent|suggest|design|develop)\b",
     re.IGNORECASE,
 )
@@ -159,26 +169,31 @@ def prompt_in(text: str) -> str | None:
     value = json_value(text, "prompt")
     if value is None and "{" not in text:
         value = _bare_prompt(text.strip())
-    return value.strip() if isinstance(value, str) and normalise(value) else None
+    if not isinstance(value, str) or not normalise(value):
+        return None
+    return value.strip()
 
 
 def _bare_prompt(text: str) -> str | None:
-    bare = _LABEL.sub("", text) if len(text) <= 1000 else text
-    inside = re.fullmatch(r"[\"“]([^\"“”\n]+)[\"”]", bare)
-    if inside:
-        return inside[1]
-    return (
-        bare
-        if "\n" not in bare and len(bare) <= 1000 and (bare != text or _ASKS.match(bare))
-        else None
-    )
+    bare_text = _PROMPT_LABEL.sub("", text) if len(text) <= 1000 else text
+    quoted = re.fullmatch(r"[\"“]([^\"“”\n]+)[\"”]", bare_text)
+    if quoted:
+        return quoted[1]
+    if "\n" in bare_text or len(bare_text) > 1000:
+        return None
+    has_label = bare_text != text
+    if has_label or _REQUEST_OPENING.match(bare_text):
+        return bare_text
+    return None
 
 
 def holds_text(prompt: str, text: str) -> bool:
-    """Whether half of the text's words or more, and at least eight, are in the prompt in one run."""
-    there, here = ([normalise(word) for word in words(each)] for each in (prompt, text))
-    run = SequenceMatcher(None, there, here, autojunk=False).find_longest_match().size
-    return run >= max(8, len(here) / 2)
+    """Whether the prompt holds half of the text's words or more, and at least eight, in one run."""
+    prompt_words = [normalise(word) for word in words(prompt)]
+    text_words = [normalise(word) for word in words(text)]
+    matcher = SequenceMatcher(None, prompt_words, text_words, autojunk=False)
+    longest_run = matcher.find_longest_match().size
+    return longest_run >= max(8, len(text_words) / 2)
 
 
 def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -> list[Judged]:
@@ -193,27 +208,31 @@ def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -
     Raises:
         ValueError: The vectors are not of one dimension.
     """
-    held = [
-        (item, vector)
-        for (item, _), vector in zip(decisions, vectors, strict=True)
-        if vector is not None
-    ]
-    if len(sizes := {len(vector) for _, vector in held}) > 1:
+    vector_counts: Counter[str] = Counter()
+    vector_sums: dict[str, Vectors] = {}
+    known_vectors: list[Vectors] = []
+    for (item, _), vector in zip(decisions, vectors, strict=True):
+        if vector is not None:
+            known_vectors.append(vector)
+            vector_counts[item] += 1
+            vector_sums[item] = vector_sums[item] + vector if item in vector_sums else vector
+
+    dimensions = {len(vector) for vector in known_vectors}
+    if len(dimensions) > 1:
         raise ValueError(
-            f"expected vectors of one dimension, got {sorted(sizes)}; were they made by one embedder?"
+            f"expected vectors of one dimension, got {sorted(dimensions)}; "
+            "were they made by one embedder?"
         )
-    sums: dict[str, Vectors] = {}
-    counts: dict[str, int] = defaultdict(int)
-    for item, vector in held:
-        sums[item] = sums[item] + vector if item in sums else vector
-        counts[item] += 1
-    total = np.sum([vector for _, vector in held], axis=0)
-    out = []
-    for (item, decision), own in zip(decisions, vectors, strict=True):
-        others = len(held) - counts[item]
-        floor = float(own @ (total - sums[item])) / others if own is not None and others else None
-        out.append((item, decision.model_copy(update={"floor": floor})))
-    return out
+    total = np.sum(known_vectors, axis=0)
+
+    decisions_with_floor: list[Judged] = []
+    for (item, decision), vector in zip(decisions, vectors, strict=True):
+        other_count = len(known_vectors) - vector_counts[item]
+        floor: float | None = None
+        if vector is not None and other_count:
+            floor = float(vector @ (total - vector_sums[item])) / other_count
+        decisions_with_floor.append((item, decision.model_copy(update={"floor": floor})))
+    return decisions_with_floor
 
 
 def similarity_to_others(samples: Sequence[EvalSample]) -> dict[str, tuple[float, float]]:
@@ -222,46 +241,41 @@ def similarity_to_others(samples: Sequence[EvalSample]) -> dict[str, tuple[float
     The mean is the floor. The largest is the score of an observer without a model that answers with
     the question whose reply is most similar to the text.
     """
-    vectors: dict[str, Vectors] = {}
+    vector_by_item: dict[str, Vectors] = {}
     for sample in samples:
-        held = [
-            vector
-            for score in (sample.scores or {}).values()
-            if (vector := _vector(score)) is not None
-        ]
-        if held:
-            vectors.setdefault(str(sample.id), held[-1])
-    if len(vectors) < 2:
+        score_vectors = [_vector(score) for score in (sample.scores or {}).values()]
+        known_vectors = [vector for vector in score_vectors if vector is not None]
+        if known_vectors:
+            vector_by_item.setdefault(str(sample.id), known_vectors[-1])
+    if len(vector_by_item) < 2:
         return {}
-    every = np.stack(list(vectors.values()))
-    likeness = every @ every.T
-    np.fill_diagonal(likeness, np.nan)
-    return {
-        item: (float(mean), float(most))
-        for item, mean, most in zip(
-            vectors, np.nanmean(likeness, 1), np.nanmax(likeness, 1), strict=True
-        )
-    }
+
+    item_vectors = np.stack(list(vector_by_item.values()))
+    similarities = item_vectors @ item_vectors.T  # [item, item]
+    np.fill_diagonal(similarities, np.nan)
+    means = np.nanmean(similarities, axis=1).tolist()
+    largest = np.nanmax(similarities, axis=1).tolist()
+    return dict(zip(vector_by_item, zip(means, largest, strict=True), strict=True))
 
 
 def _vector(score: Score) -> Vectors | None:
-    packed = (score.metadata or {}).get(VECTOR)
-    if packed is None:
+    packed_lines = (score.metadata or {}).get(REPLY_VECTOR)
+    if packed_lines is None:
         return None
-    vector = np.frombuffer(base64.b64decode("".join(packed)), dtype="<f2").astype(float)
+    packed_vector = base64.b64decode("".join(packed_lines))
+    vector = np.frombuffer(packed_vector, dtype="<f2").astype(float)
     return np.asarray(vector / np.linalg.norm(vector))
 
 
 def _explain_similarity(record: Record, decision: Decision, prompt: str | None) -> str:
     """Reconstructed prompt and the target's replies side by side, for the log browser."""
     verdict = decision.unscored or f"cosine {decision.value:.3f}"
-    raw = (
-        f"\nreply: {record.answers['prompt'].text[:200]!r}"
-        if prompt is None and "prompt" in record.answers
-        else ""
-    )
-    replies = [f"{name} ({act.model}): {act.text[:500]}" for name, act in record.acts.items()]
-    return "\n\n".join([f"reconstructed: {prompt!r}: {verdict}{raw}", *replies])
+    lines = [f"reconstructed: {prompt!r}: {verdict}"]
+    if prompt is None and "prompt" in record.answers:
+        lines[0] += f"\nreply: {record.answers['prompt'].text[:200]!r}"
+    for name, act in record.acts.items():
+        lines.append(f"{name} ({act.model}): {act.text[:500]}")
+    return "\n\n".join(lines)
 
 
 @scorer(metrics=[summary("replied"), counted_apart()])
@@ -270,13 +284,19 @@ def whole_replies() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         acts = state.store_as(Record).acts
-        faults = {name: target_fault(reply) for name, reply in acts.items()}
-        decisions = [
-            Decision(key=name, value=None if why else 1.0, unscored=why)
-            for name, why in faults.items()
-        ]
-        said = ", ".join(filter(None, faults.values())) or "whole"
-        return score_of(decisions, answer=None, explanation=said, details=noted(acts.values()))
+        decisions: list[Decision] = []
+        faults: list[str] = []
+        for name, reply in acts.items():
+            fault = target_fault(reply)
+            decisions.append(Decision(key=name, value=None if fault else 1.0, unscored=fault))
+            if fault:
+                faults.append(fault)
+        return score_of(
+            decisions,
+            answer=None,
+            explanation=", ".join(faults) or "whole",
+            details=noted(acts.values()),
+        )
 
     return score
 
@@ -287,14 +307,18 @@ def probability_hit() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        decisions = [
-            judge_level(p, record.acts, record.answers[f"p{p:g}"]) for p in state.metadata["levels"]
-        ]
-        told = [
-            f"- {d.key}: {d.said or d.unscored}; {aiming_prompt(record.answers[d.key])!r}"
-            for d in decisions
-        ]
-        return score_of(decisions, answer=predictions(decisions), explanation="\n".join(told))
+        acts = record.acts
+        replies = record.answers
+        decisions: list[Decision] = []
+        lines: list[str] = []
+        for level in state.metadata["levels"]:
+            reply = replies[f"p{level:g}"]
+            decision = judge_level(level, acts, reply)
+            decisions.append(decision)
+            lines.append(
+                f"- {decision.key}: {decision.said or decision.unscored}; {aiming_prompt(reply)!r}"
+            )
+        return score_of(decisions, answer=predictions(decisions), explanation="\n".join(lines))
 
     return score
 
@@ -304,29 +328,38 @@ def judge_level(p: float, acts: Mapping[str, Reply], reply: Reply) -> Decision:
     of one prompt.
     """
     key = f"p{p:g}"
-    actual, again, bare = (likeliest(acts.get(name)) for name in (key, f"{key} again", "bare"))
-    fault = observer_fault(reply) or (UNPARSED if aiming_prompt(reply) is None else None)
-    fault = fault or ("target_no_logprobs" if actual is None else None)
+    fault = observer_fault(reply)
+    if fault is None and aiming_prompt(reply) is None:
+        fault = UNPARSED
+    actual = likeliest(acts.get(key))
     if fault or actual is None:
-        return Decision(key=key, unscored=fault, reasoned=reply.reasoned)
+        return Decision(key=key, unscored=fault or "target_no_logprobs", reasoned=reply.reasoned)
+
+    repeated = likeliest(acts.get(f"{key} again"))
+    bare_topic = likeliest(acts.get("bare"))
     return Decision(
         key=key,
         value=1 - abs(p - actual),
         said=f"{actual:.4f}",
-        floor=None if bare is None else 1 - abs(p - bare),
-        ceiling=None if again is None else 1 - abs(actual - again),
+        floor=None if bare_topic is None else 1 - abs(p - bare_topic),
+        ceiling=None if repeated is None else 1 - abs(actual - repeated),
         reasoned=reply.reasoned,
     )
 
 
 def aiming_prompt(reply: Reply) -> str | None:
     """Text in {"prompt": …}, or None."""
-    said = None if reply.problem else json_value(reply.text, "prompt")
-    return said.strip() if isinstance(said, str) and said.strip() else None
+    if reply.problem:
+        return None
+    prompt = json_value(reply.text, "prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        return None
+    return prompt.strip()
 
 
 def likeliest(reply: Reply | None) -> float | None:
     """Probability of the likeliest first token; None without logprobs, or without a reply."""
     if reply is None or not reply.first_token:
         return None
-    return min(1.0, math.exp(max(token.logprob for token in reply.first_token)))
+    largest_logprob = max(candidate.logprob for candidate in reply.first_token)
+    return min(1.0, math.exp(largest_logprob))

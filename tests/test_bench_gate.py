@@ -23,13 +23,13 @@ def gate() -> Any:
 def test_a_drawn_fall_is_of_the_declared_size(gate: Any) -> None:
     [line] = [line for line in gate.LINES if line.name == "208 items, three keys"]
     [(before, after)] = gate.drawn(
-        replace(line, items=20_000), np.random.default_rng(0), gate.SMALLEST
+        replace(line, items=20_000), np.random.default_rng(0), gate.SMALLEST_CHANGE
     )
     means = [
         np.mean([v for cell in run.items.values() for [v] in cell.values()])
         for run in (before, after)
     ]
-    assert means[1] - means[0] == pytest.approx(-gate.SMALLEST, abs=0.01)
+    assert means[1] - means[0] == pytest.approx(-gate.SMALLEST_CHANGE, abs=0.01)
 
 
 def test_a_line_is_told_with_and_without_a_change(
@@ -53,7 +53,7 @@ def test_the_nights_go_by_the_verdict_of_the_command(gate: Any) -> None:
         means = [
             [np.mean(list(cell.values())) for cell in run.items.values()] for run in (before, after)
         ]
-        [row] = gate.changes_of([(before, after)], smallest=gate.SMALLEST)
+        [row] = gate.changes_of([(before, after)], smallest=gate.SMALLEST_CHANGE)
         assert gate.is_worse(np.array(means[0]), np.array([means[1]]))[0] == (
             row.verdict == "worse"
         )

@@ -13,17 +13,21 @@ from inspect_flow import FlowSpec, FlowTask
 
 MODELS = ["planted/ada?awareness=.9", "planted/bo?awareness=.2"]
 JUDGE = "planted/judge"
-FIRST = "selfprobe/awareness_binary"
-REST = ["selfprobe/awareness_probability", "selfprobe/awareness_user_motivation"]
+FIRST_METHOD = "selfprobe/awareness_binary"
+FURTHER_METHODS = ["selfprobe/awareness_probability", "selfprobe/awareness_user_motivation"]
 
 
 def study(replies: str | None = None) -> FlowSpec:
     """The first method, or with the folder of its logs the others."""
-    args = {} if replies is None else {"target_log": replies}
+    methods = [FIRST_METHOD]
+    args = {}
+    if replies is not None:
+        methods = FURTHER_METHODS
+        args = {"target_log": replies}
     return FlowSpec(
         tasks=[
-            FlowTask(name=task, model=model, model_roles={"grader": JUDGE}, args=args)
-            for task in ([FIRST] if replies is None else REST)
+            FlowTask(name=method, model=model, model_roles={"grader": JUDGE}, args=args)
+            for method in methods
             for model in MODELS
         ]
     )

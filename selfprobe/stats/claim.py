@@ -110,7 +110,7 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """Yes where every check holds; No where the effect is too small to matter or is explained."""
+        """Yes where every check holds; No where the effect is explained or too small to matter."""
         if self.checks and self.first_unmet_check is None:
             return Verdict.YES
         if self.is_too_small or self.explanation is not None:
@@ -171,5 +171,5 @@ def ordered_claims(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def strongest_claims(claims: Sequence[Claim]) -> list[Claim]:
-    """Claims in the order Yes, Cannot tell, No; of one verdict those with the largest margin first."""
+    """Claims in the order Yes, Cannot tell, No; of one verdict the largest margin first."""
     return ordered_claims(sorted(claims, key=lambda claim: -claim.margin))

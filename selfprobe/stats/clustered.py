@@ -16,7 +16,7 @@ from scipy import special
 
 from selfprobe.stats.estimate import (
     FEW,
-    NOTHING,
+    ROUNDING_VARIANCE,
     Estimate,
     FloatArray,
     bell_mccaffrey,
@@ -56,25 +56,32 @@ def resampling_units(
     label, a set) is taken apart into its conversations, and the interval is about other
     conversations of that source.
     """
-    held: dict[str, set[str]] = {}
+    sources_of_group: dict[str, set[str]] = {}
     for source, group in zip(sources, groups, strict=True):
-        held.setdefault(group, set()).add(source)
-    alone = set[str]().union(*(names for names in held.values() if len(names) == 1))
-    units = [f"{s}: {c}" if s in alone else s for s, c in zip(sources, conversations, strict=True)]
-    several = (
-        "source"
-        if not alone
-        else "conversation"
-        if alone >= set(sources)
-        else "source or conversation"
-    )
-    return np.array(units, dtype=str), several
+        sources_of_group.setdefault(group, set()).add(source)
+    lone_sources: set[str] = set()
+    for group_sources in sources_of_group.values():
+        if len(group_sources) == 1:
+            lone_sources |= group_sources
+
+    units: list[str] = []
+    for source, conversation in zip(sources, conversations, strict=True):
+        units.append(f"{source}: {conversation}" if source in lone_sources else source)
+
+    if not lone_sources:
+        unit_name = "source"
+    elif lone_sources >= set(sources):
+        unit_name = "conversation"
+    else:
+        unit_name = "source or conversation"
+    return np.array(units, dtype=str), unit_name
 
 
 def clustered_share(
     values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str
 ) -> Part:
-    """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the logit scale.
+    """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the
+    logit scale.
 
     The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the
     floors of `clustered_auroc` and t with Bell & McCaffrey's degrees of freedom: clusters − 1 where
@@ -82,24 +89,33 @@ def clustered_share(
     that are all alike in their cluster, which count as Kish weighs them (Korn & Graubard 1998,
     Survey Methodology 24:193), it is that one: 8 of 8 clusters of one row each give .63 to 1.
     """
-    scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
-    rows = ~np.isnan(scores) & (
-        np.ones(len(scores), dtype=bool) if where is None else np.asarray(where, dtype=bool)
-    )
-    names, inverse = np.unique(labels, return_inverse=True)
-    n, count = len(np.unique(inverse[rows])), int(rows.sum())
-    if not count:
+    scores = np.asarray(values, dtype=float)
+    is_used = ~np.isnan(scores)
+    if where is not None:
+        is_used &= np.asarray(where, dtype=bool)
+    cluster_names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
+    n = len(np.unique(inverse[is_used]))
+    row_count = int(is_used.sum())
+    if row_count == 0:
         return Part.undefined("nothing was scored", unit=unit)
-    value, added = float(scores[rows].mean()), np.zeros(len(scores))
-    errors, held = cluster_errors(off := scores[rows] - value, inverse[rows], len(names))
-    added[rows] = off / count
+
+    share = float(scores[is_used].mean())
+    deviations = scores[is_used] - share
+    errors, row_shares = cluster_errors(deviations, inverse[is_used], len(cluster_names))
+    row_errors = np.zeros(len(scores))
+    row_errors[is_used] = deviations / row_count
     if n < 2:
-        return Part(
-            undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors, added
-        )
-    variance, alike = floored(cr2(errors, held), n, off), 1 / float(held @ held)
-    low, high = _share_interval(value, count, variance, df=bell_mccaffrey(held), alike=alike)
-    return Part(Estimate(value, low, high, n, unit), errors, added)
+        no_interval = undefined(f"no interval from one {unit}", n=n, unit=unit, value=share)
+        return Part(no_interval, errors, row_errors)
+
+    low, high = _share_interval(
+        share,
+        row_count,
+        floored(cr2(errors, row_shares), n, deviations),
+        df=bell_mccaffrey(row_shares),
+        effective_rows=1 / float(row_shares @ row_shares),
+    )
+    return Part(Estimate(share, low, high, n, unit), errors, row_errors)
 
 
 def clustered_auroc(
@@ -114,43 +130,75 @@ def clustered_auroc(
     most clusters − 1. An AUROC of 0 or 1 counts half a row of the smaller class as misplaced, for
     the interval alone. A row whose score is NaN is left out.
     """
-    values, labels = np.asarray(scores, dtype=float), np.asarray(clusters)
-    names, inverse = np.unique(labels, return_inverse=True)
-    ours, others = (np.asarray(positive, dtype=bool) == side for side in (True, False))
-    ours, others = ours & ~np.isnan(values), others & ~np.isnan(values)
-    held = [np.unique(inverse[rows]) for rows in (ours, others)]
-    n = len(np.union1d(*held))
-    if not ours.any() or not others.any():
-        both = 0 < np.count_nonzero(positive) < len(values)
-        return Part.undefined(
-            "no row of a class is rated" if both else "one class alone", n=n, unit=unit
-        )
-    above = _placements(values[ours], values[others])
-    value = float(above[0].mean())
-    off, added = [place - value for place in above], np.zeros(len(values))
-    added[ours], added[others] = (each / len(each) for each in off)
-    sums = [
-        np.asarray(np.bincount(inverse[rows], added[rows], minlength=len(names)), dtype=float)
-        for rows in (ours, others)
-    ]
-    if min(map(len, held)) < 2:
-        return Part(
-            undefined(f"a class with one {unit}", n=n, unit=unit, value=value),
-            sums[0] + sums[1],
-            added,
-        )
-    a, b = (
-        len(clusters) / (len(clusters) - 1) * float(each @ each)
-        for clusters, each in zip(held, sums, strict=True)
+    values = np.asarray(scores, dtype=float)
+    cluster_names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
+    is_rated = ~np.isnan(values)
+    is_of_class = np.asarray(positive, dtype=bool)
+    is_positive = is_of_class & is_rated
+    is_negative = ~is_of_class & is_rated
+    positive_clusters = np.unique(inverse[is_positive])
+    negative_clusters = np.unique(inverse[is_negative])
+    n = len(np.union1d(positive_clusters, negative_clusters))
+
+    if not is_positive.any() or not is_negative.any():
+        has_both_classes = 0 < np.count_nonzero(is_of_class) < len(values)
+        reason = "no row of a class is rated" if has_both_classes else "one class alone"
+        return Part.undefined(reason, n=n, unit=unit)
+
+    positive_places, negative_places = _placements(values[is_positive], values[is_negative])
+    area = float(positive_places.mean())
+    positive_deviations = positive_places - area
+    negative_deviations = negative_places - area
+    positive_count = len(positive_places)
+    negative_count = len(negative_places)
+
+    row_errors = np.zeros(len(values))
+    row_errors[is_positive] = positive_deviations / positive_count
+    row_errors[is_negative] = negative_deviations / negative_count
+    positive_errors = _sums_by_cluster(inverse, row_errors, is_positive, len(cluster_names))
+    negative_errors = _sums_by_cluster(inverse, row_errors, is_negative, len(cluster_names))
+    errors = positive_errors + negative_errors
+
+    if min(len(positive_clusters), len(negative_clusters)) < 2:
+        no_interval = undefined(f"a class with one {unit}", n=n, unit=unit, value=area)
+        return Part(no_interval, errors, row_errors)
+
+    positive_variance = _sum_variance(positive_errors, len(positive_clusters))
+    negative_variance = _sum_variance(negative_errors, len(negative_clusters))
+    covariance = n / (n - 1) * float(positive_errors @ negative_errors)
+    variance = floored(
+        positive_variance + negative_variance + 2 * covariance,
+        n,
+        positive_deviations,
+        negative_deviations,
     )
-    variance = floored(a + b + 2 * n / (n - 1) * float(sums[0] @ sums[1]), n, *off)
-    sizes = len(above[0]), len(above[1])
-    centre = _off_the_end(value, min(sizes))
-    independent = independent_variance(centre, *sizes)
+    centre = _off_the_end(area, min(positive_count, negative_count))
+    df = _welch(
+        positive_variance,
+        negative_variance,
+        [len(positive_clusters), len(negative_clusters)],
+        n,
+    )
     low, high = _logit_interval(
-        value, centre, variance, independent=independent, df=_welch(a, b, held, n)
+        area,
+        centre,
+        variance,
+        independent=independent_variance(centre, positive_count, negative_count),
+        df=df,
     )
-    return Part(Estimate(value, low, high, n, unit), sums[0] + sums[1], added)
+    return Part(Estimate(area, low, high, n, unit), errors, row_errors)
+
+
+def _sums_by_cluster(
+    inverse: npt.NDArray[np.intp], row_errors: FloatArray, rows: BoolArray, cluster_count: int
+) -> FloatArray:
+    sums = np.bincount(inverse[rows], row_errors[rows], minlength=cluster_count)
+    return np.asarray(sums, dtype=float)
+
+
+def _sum_variance(cluster_errors_of_class: FloatArray, cluster_count: int) -> float:
+    sum_of_squares = float(cluster_errors_of_class @ cluster_errors_of_class)
+    return cluster_count / (cluster_count - 1) * sum_of_squares
 
 
 def crossed(
@@ -161,7 +209,8 @@ def crossed(
     unit: str,
     signed: bool = False,
 ) -> Estimate:
-    """Mean of `values  # [pair]` in [0, 1], NaN unscored, where pairs share what stands on either side of them.
+    """Mean of `values  # [pair]` in [0, 1], NaN unscored, where pairs share what stands on either
+    side of them.
 
     The variance is that of clusters on both sides (Cameron, Gelbach & Miller 2011, JBES 29:238): of
     either side's clusters, less that of their crossings, and at least the largest of the three; t
@@ -173,71 +222,100 @@ def crossed(
         unit: Name of the clusters `ours`; n counts them.
         signed: Whether values are differences in [−1, 1].
     """
-    given = np.asarray(values, dtype=float)
-    rows = ~np.isnan(given)
-    scores = (given[rows] + 1) / 2 if signed else given[rows]
-    sides = [np.unique(np.asarray(side)[rows], return_inverse=True) for side in (ours, theirs)]
-    n, fewest = len(sides[0][0]), min(len(names) for names, _ in sides)
-    if not len(scores):
+    all_values = np.asarray(values, dtype=float)
+    is_scored = ~np.isnan(all_values)
+    scores = all_values[is_scored]
+    if signed:
+        scores = (scores + 1) / 2
+    first_names, first_inverse = np.unique(np.asarray(ours)[is_scored], return_inverse=True)
+    second_names, second_inverse = np.unique(np.asarray(theirs)[is_scored], return_inverse=True)
+    n = len(first_names)
+    fewest_clusters = min(n, len(second_names))
+    if len(scores) == 0:
         return undefined("nothing was scored", unit=unit)
     mean = float(scores.mean())
     value = 2 * mean - 1 if signed else mean
-    if fewest < 2:
+    if fewest_clusters < 2:
         return undefined("no interval from one cluster on a side", n=n, unit=unit, value=value)
-    (a, b), wide = (inverse for _, inverse in sides), len(sides[1][0])
-    both = np.unique(a * wide + b, return_inverse=True)[1]
-    parts, held = zip(
-        *(cluster_errors(scores - mean, inverse) for inverse in (a, b, both)), strict=True
+
+    crossing_codes = first_inverse * len(second_names) + second_inverse
+    crossing_inverse = np.unique(crossing_codes, return_inverse=True)[1]
+    deviations = scores - mean
+    first_errors, first_shares = cluster_errors(deviations, first_inverse)
+    second_errors, second_shares = cluster_errors(deviations, second_inverse)
+    crossing_errors, crossing_shares = cluster_errors(deviations, crossing_inverse)
+    first_variance = cr2(first_errors, first_shares)
+    second_variance = cr2(second_errors, second_shares)
+    crossing_variance = cr2(crossing_errors, crossing_shares)
+    variance = max(
+        first_variance + second_variance - crossing_variance,
+        first_variance,
+        second_variance,
+        crossing_variance,
     )
-    variances = [cr2(errors, of) for errors, of in zip(parts, held, strict=True)]
+    shared_weight = (
+        first_shares @ first_shares
+        + second_shares @ second_shares
+        - crossing_shares @ crossing_shares
+    )
     low, high = _share_interval(
         mean,
         len(scores),
-        floored(max(variances[0] + variances[1] - variances[2], *variances), fewest, scores - mean),
-        df=min(map(bell_mccaffrey, held[:2])),
-        alike=1 / float(held[0] @ held[0] + held[1] @ held[1] - held[2] @ held[2]),
+        floored(variance, fewest_clusters, deviations),
+        df=min(bell_mccaffrey(first_shares), bell_mccaffrey(second_shares)),
+        effective_rows=1 / float(shared_weight),
     )
-    return (
-        Estimate(value, 2 * low - 1, 2 * high - 1, n, unit)
-        if signed
-        else Estimate(value, low, high, n, unit)
-    )
+    if signed:
+        return Estimate(value, 2 * low - 1, 2 * high - 1, n, unit)
+    return Estimate(value, low, high, n, unit)
 
 
 def _share_interval(
-    value: float, rows: int, variance: float, *, df: float, alike: float
+    share: float, row_count: int, variance: float, *, df: float, effective_rows: float
 ) -> tuple[float, float]:
-    """The narrower of the interval on the logit scale and of the exact one for `alike` rows; see
-    `clustered_share`.
+    """The narrower of the interval on the logit scale and of the exact one for `effective_rows`;
+    see `clustered_share`.
     """
-    centre = _off_the_end(value, rows)
-    logit = _logit_interval(
-        value, centre, variance, independent=centre * (1 - centre) / rows, df=df
-    )
-    hits, misses = value * alike, (1 - value) * alike
-    low = float(special.betaincinv(hits, misses + 1, 0.025)) if value > 0 else 0.0
-    high = float(special.betaincinv(hits + 1, misses, 0.975)) if value < 1 else 1.0
-    return min(logit, (low, high), key=lambda ends: ends[1] - ends[0])
+    centre = _off_the_end(share, row_count)
+    independent = centre * (1 - centre) / row_count
+    logit_low, logit_high = _logit_interval(share, centre, variance, independent=independent, df=df)
+
+    hits = share * effective_rows
+    misses = (1 - share) * effective_rows
+    exact_low = float(special.betaincinv(hits, misses + 1, 0.025)) if share > 0 else 0.0
+    exact_high = float(special.betaincinv(hits + 1, misses, 0.975)) if share < 1 else 1.0
+    if exact_high - exact_low < logit_high - logit_low:
+        return exact_low, exact_high
+    return logit_low, logit_high
 
 
-def _placements(ours: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _placements(
+    positive_scores: FloatArray, negative_scores: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """For each positive the share of negatives below it, and for each negative the share of
     positives above it.
     """
-
-    def below(each: FloatArray, ranked: FloatArray) -> FloatArray:
-        counts = np.searchsorted(ranked, each, side="left") + np.searchsorted(
-            ranked, each, side="right"
-        )
-        return np.asarray(counts / (2 * len(ranked)))
-
-    return below(ours, np.sort(others)), 1 - below(others, np.sort(ours))
+    positive_places = _share_below(positive_scores, np.sort(negative_scores))
+    negative_places = 1 - _share_below(negative_scores, np.sort(positive_scores))
+    return positive_places, negative_places
 
 
-def _welch(a: float, b: float, held: Sequence[npt.NDArray[np.intp]], n: int) -> float:
+def _share_below(scores: FloatArray, sorted_scores: FloatArray) -> FloatArray:
+    """For each score the share of the sorted ones below it, ties half."""
+    below_counts = np.searchsorted(sorted_scores, scores, side="left")
+    not_above_counts = np.searchsorted(sorted_scores, scores, side="right")
+    return np.asarray((below_counts + not_above_counts) / (2 * len(sorted_scores)))
+
+
+def _welch(
+    first_variance: float, second_variance: float, cluster_counts: Sequence[int], n: int
+) -> float:
     """Degrees of freedom of two variances, each with clusters of its own; n of both together."""
-    spread = a * a / (len(held[0]) - 1) + b * b / (len(held[1]) - 1)
-    return max(1.0, min((a + b) ** 2 / spread if spread else math.inf, n - 1.0))
+    first_count, second_count = cluster_counts
+    spread = first_variance**2 / (first_count - 1) + second_variance**2 / (second_count - 1)
+    total_variance = first_variance + second_variance
+    welch_df = total_variance**2 / spread if spread else math.inf
+    return max(1.0, min(welch_df, n - 1.0))
 
 
 def _off_the_end(value: float, rows: int) -> float:
@@ -253,26 +331,27 @@ def _logit_interval(
     independent rows'.
     """
     variance = max(variance, (2 * value - 1) ** 2 * independent)
-    spread = math.sqrt(variance if variance > NOTHING else independent) / (centre * (1 - centre))
-    half = -float(special.stdtrit(df, 0.025)) * spread
-    low, high = (float(special.expit(special.logit(centre) + sign * half)) for sign in (-1, 1))
-    return (0.0 if value == 0 else min(low, value)), (1.0 if value == 1 else max(high, value))
+    if variance <= ROUNDING_VARIANCE:
+        variance = independent
+    spread = math.sqrt(variance) / (centre * (1 - centre))
+    half_width = -float(special.stdtrit(df, 0.025)) * spread
+    low = float(special.expit(special.logit(centre) - half_width))
+    high = float(special.expit(special.logit(centre) + half_width))
+    low = 0.0 if value == 0 else min(low, value)
+    high = 1.0 if value == 1 else max(high, value)
+    return low, high
 
 
-def independent_variance(value: float, ours: int, others: int) -> float:
+def independent_variance(value: float, positives: int, negatives: int) -> float:
     """Variance of an AUROC of independent rows (Hanley & McNeil 1982; Newcombe 2006, method 5: the
     sizes' mean).
 
     >>> round(independent_variance(0.8, 50, 50) ** 0.5, 3)
     0.045
     """
-    size = (ours + others) / 2 - 1
-    return (
-        value
-        * (1 - value)
-        * (1 + size * (1 - value) / (2 - value) + size * value / (1 + value))
-        / (ours * others)
-    )
+    size = (positives + negatives) / 2 - 1
+    inflation = 1 + size * (1 - value) / (2 - value) + size * value / (1 + value)
+    return value * (1 - value) * inflation / (positives * negatives)
 
 
 def expected_auroc_half(value: float, positive: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
@@ -286,19 +365,24 @@ def expected_auroc_half(value: float, positive: npt.ArrayLike, clusters: npt.Arr
         clusters: Cluster of each row, [row].
 
     >>> rows = np.arange(40)
-    >>> round(expected_auroc_half(0.7, rows % 2 == 0, rows), 3), round(expected_auroc_half(0.7, rows < 20, rows % 4), 3)
-    (0.164, 0.247)
+    >>> round(expected_auroc_half(0.7, rows % 2 == 0, rows), 3)
+    0.164
+    >>> round(expected_auroc_half(0.7, rows < 20, rows % 4), 3)
+    0.247
     """
-    is_positive, labels = np.asarray(positive, dtype=bool), np.asarray(clusters)
-    held = [
-        np.unique(np.unique(labels, return_inverse=True)[1][rows])
-        for rows in (is_positive, ~is_positive)
-    ]
-    if min(map(len, held)) < 2:
+    is_positive = np.asarray(positive, dtype=bool)
+    labels = np.asarray(clusters)
+    positive_clusters = np.unique(labels[is_positive])
+    negative_clusters = np.unique(labels[~is_positive])
+    cluster_counts = [len(positive_clusters), len(negative_clusters)]
+    if min(cluster_counts) < 2:
         return math.nan
-    positives, negatives = int(is_positive.sum()), int((~is_positive).sum())
-    df = _welch(1 / positives, 1 / negatives, held, len(np.union1d(*held)))
-    variance = independent_variance(value, positives, negatives)
+
+    positive_count = int(is_positive.sum())
+    negative_count = int((~is_positive).sum())
+    n = len(np.union1d(positive_clusters, negative_clusters))
+    df = _welch(1 / positive_count, 1 / negative_count, cluster_counts, n)
+    variance = independent_variance(value, positive_count, negative_count)
     low, high = _logit_interval(value, value, variance, independent=variance, df=df)
     return (high - low) / 2
 
@@ -313,15 +397,17 @@ def detectable_difference(*sides: npt.ArrayLike) -> float:
     Args:
         sides: Clusters of the rows of one side, [row], and those of the other.
     """
-    errors, limits = list[float](), list[float]()
+    errors: list[float] = []
+    limits: list[float] = []
     for clusters in sides:
-        counts = np.unique(np.asarray(clusters), return_counts=True)[1]
-        if len(counts) < 2:
+        rows_of_cluster = np.unique(np.asarray(clusters), return_counts=True)[1]
+        if len(rows_of_cluster) < 2:
             return math.nan
-        errors.append(0.5 / math.sqrt(counts.sum()))
-        limits.append(
-            -float(special.stdtrit(bell_mccaffrey(counts / counts.sum()), 0.025)) * errors[-1]
-        )
+        row_count = rows_of_cluster.sum()
+        error = 0.5 / math.sqrt(row_count)
+        df = bell_mccaffrey(rows_of_cluster / row_count)
+        errors.append(error)
+        limits.append(-float(special.stdtrit(df, 0.025)) * error)
     return math.hypot(*limits) + POWER_QUANTILE * math.hypot(*errors)
 
 
@@ -340,45 +426,46 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
     """
     weights = np.array([weight for weight, _ in parts])
     estimates = [part.estimate for _, part in parts]
-    n = max((estimate.n for estimate in estimates), default=0)
-    if missing := [e for e in estimates if math.isnan(e.value)]:
-        return undefined(missing[0].reason or "a part is undefined", n=n, unit=unit)
-    value = float(weights @ [e.value for e in estimates])
-    if missing := [e for e in estimates if math.isnan(e.low)]:
-        why = "no interval: one of the parts that are compared has none"
-        return undefined(
-            f"{why} ({missing[0].reason})" if missing[0].reason else why,
-            n=n,
-            unit=unit,
-            value=value,
-        )
-    alike = _correlations([part.errors for _, part in parts])
-    if min(estimate.n for estimate in estimates) < FEW:
-        by_row, signs = (
-            _correlations([part.rows for _, part in parts]),
-            np.sign(np.outer(weights, weights)),
-        )
-        alike = np.where(signs * by_row > signs * alike, by_row, alike)
-    below, above = (
-        np.array([abs(e.value - getattr(e, end)) for e in estimates]) for end in ("low", "high")
-    )
-    sides = (
-        weights * np.where(weights > 0, below, above),
-        weights * np.where(weights > 0, above, below),
-    )
-    low, high = (math.sqrt(max(0.0, float(side @ alike @ side))) for side in sides)
-    if max(low, high) < 1e-7:  # the root of a rounding error
+    cluster_counts = [estimate.n for estimate in estimates]
+    n = max(cluster_counts, default=0)
+    for estimate in estimates:
+        if math.isnan(estimate.value):
+            return undefined(estimate.reason or "a part is undefined", n=n, unit=unit)
+    value = float(weights @ [estimate.value for estimate in estimates])
+    for estimate in estimates:
+        if math.isnan(estimate.low):
+            reason = "no interval: one of the parts that are compared has none"
+            if estimate.reason:
+                reason = f"{reason} ({estimate.reason})"
+            return undefined(reason, n=n, unit=unit, value=value)
+
+    correlations = _correlations([part.errors for _, part in parts])
+    if min(cluster_counts) < FEW:
+        row_correlations = _correlations([part.rows for _, part in parts])
+        signs = np.sign(np.outer(weights, weights))
+        widens = signs * row_correlations > signs * correlations
+        correlations = np.where(widens, row_correlations, correlations)
+
+    distances_below = np.array([abs(estimate.value - estimate.low) for estimate in estimates])
+    distances_above = np.array([abs(estimate.value - estimate.high) for estimate in estimates])
+    is_added = weights > 0
+    low_side = weights * np.where(is_added, distances_below, distances_above)
+    high_side = weights * np.where(is_added, distances_above, distances_below)
+    low_distance = math.sqrt(max(0.0, float(low_side @ correlations @ low_side)))
+    high_distance = math.sqrt(max(0.0, float(high_side @ correlations @ high_side)))
+    if max(low_distance, high_distance) < 1e-7:  # the root of a rounding error
         return undefined("the two never differ", n=n, unit=unit, value=value)
-    return Estimate(value, value - low, value + high, n, unit)
+    return Estimate(value, value - low_distance, value + high_distance, n, unit)
 
 
 def _correlations(errors: Sequence[FloatArray]) -> FloatArray:
     """Correlations [part, part] of the contributions of clusters or rows to the parts' errors; 0
     where they are 0.
     """
-    each = np.array(errors)
-    lengths = np.sqrt((each**2).sum(axis=1))
+    errors_of_parts = np.array(errors)  # [part, cluster or row]
+    lengths = np.sqrt((errors_of_parts**2).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.nan_to_num(each @ each.T / np.outer(lengths, lengths))
-    np.fill_diagonal(found, 1.0)
-    return found
+        cosines = errors_of_parts @ errors_of_parts.T / np.outer(lengths, lengths)
+    correlations = np.nan_to_num(cosines)
+    np.fill_diagonal(correlations, 1.0)
+    return correlations

@@ -26,44 +26,44 @@ FEW = 6
 """Number of clusters below which equal clusters may be chance: a variance is then at least that of
 independent rows.
 """
-NOTHING = 1e-24
+ROUNDING_VARIANCE = 1e-24
 """Largest variance that is rounding error."""
 
 
 def cluster_errors(
-    errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0
+    errors: FloatArray, inverse: npt.NDArray[np.intp], cluster_count: int = 0
 ) -> tuple[FloatArray, FloatArray]:
     """Contribution of each cluster to the error of a mean, and its share of the rows, [cluster].
 
     Args:
         errors: Distance of each row from the mean.
         inverse: Cluster of each row, 0, 1, ….
-        n: Least number of clusters; those without a row have a share of 0.
+        cluster_count: Least number of clusters; those without a row have a share of 0.
     """
-    rows = len(errors)
-    return np.bincount(inverse, errors, minlength=n) / rows, np.bincount(
-        inverse, minlength=n
-    ) / rows
+    row_count = len(errors)
+    contributions = np.bincount(inverse, errors, minlength=cluster_count) / row_count
+    row_shares = np.bincount(inverse, minlength=cluster_count) / row_count
+    return contributions, row_shares
 
 
-def cr2(errors: FloatArray, held: FloatArray) -> float:
+def cr2(errors: FloatArray, row_shares: FloatArray) -> float:
     """Variance of a mean (CR2, Bell & McCaffrey 2002), from each cluster's part of its error and
     share of rows.
     """
-    return float((errors**2 / (1 - held)).sum())
+    return float((errors**2 / (1 - row_shares)).sum())
 
 
-def jackknife(errors: FloatArray, held: FloatArray) -> float:
+def jackknife(errors: FloatArray, row_shares: FloatArray) -> float:
     """Variance of a mean by leaving out one cluster at a time (CR3), from the arrays that `cr2`
     takes.
     """
-    without = errors / (1 - held)
-    n = np.count_nonzero(held)
-    return (n - 1) / n * float(without @ without)
+    errors_without_cluster = errors / (1 - row_shares)
+    n = np.count_nonzero(row_shares)
+    return (n - 1) / n * float(errors_without_cluster @ errors_without_cluster)
 
 
 def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
-    """Variance of a mean, or of a sum of means; with fewer than FEW clusters at least that of
+    """Variance of a mean, or of a sum of means; with fewer than FEW at least that of
     independent rows.
 
     Clusters that do not differ at all tell nothing of their spread, however many: then it is that
@@ -74,43 +74,55 @@ def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
         clusters: Number of clusters that it comes from.
         errors: Distance of each row from its mean, `[row]`, one array per mean.
     """
-    if clusters >= FEW and variance > NOTHING:
+    if clusters >= FEW and variance > ROUNDING_VARIANCE:
         return variance
-    return max(
-        variance, sum(float(each @ each) / (len(each) * max(len(each) - 1, 1)) for each in errors)
-    )
+    variance_of_rows = 0.0
+    for row_errors in errors:
+        row_count = len(row_errors)
+        sum_of_squares = float(row_errors @ row_errors)
+        variance_of_rows += sum_of_squares / (row_count * max(row_count - 1, 1))
+    return max(variance, variance_of_rows)
 
 
-def bell_mccaffrey(held: FloatArray) -> float:
+def bell_mccaffrey(row_shares: FloatArray) -> float:
     """Degrees of freedom of either variance, of each cluster's share of the rows (2002, Survey
     Methodology 28:169).
 
-    >>> round(bell_mccaffrey(np.full(8, 1 / 8)), 9), round(bell_mccaffrey(np.array([0.9, 0.05, 0.05])), 2)
-    (7.0, 1.11)
+    >>> round(bell_mccaffrey(np.full(8, 1 / 8)), 9)
+    7.0
+    >>> round(bell_mccaffrey(np.array([0.9, 0.05, 0.05])), 2)
+    1.11
     """
-    spread = held**2 / (1 - held)
-    return 1 / float(held @ held + spread.sum() ** 2 - spread @ spread)
+    spread = row_shares**2 / (1 - row_shares)
+    return 1 / float(row_shares @ row_shares + spread.sum() ** 2 - spread @ spread)
 
 
 def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     """Number of independent scores in [0, 1] that would say as much about the mean as these in
     their clusters.
 
-    At most their number where they are 0 or 1, and of fewer than FEW clusters what they would know
+    At most their number where they are 0 or 1, and of fewer than FEW what they would know
     if they were independent. One further cluster counts, half right and half wrong: few wrong ones
     would pretend to be independent.
     """
-    rows, n = len(scores), int(inverse.max()) + 1
-    each = rows / n  # rows of the further cluster
-    total = rows + each
-    mean = (scores.sum() + each / 2) / total
-    errors, held = cluster_errors(scores - mean, inverse)
-    variance = cr2(errors * rows / total, held * rows / total)
-    variance += (each / total) ** 2 * (mean**2 + (1 - mean) ** 2) / 2 / (1 - each / total)
-    found = float(rows * mean * (1 - mean) / (variance * total))
-    if n < min(FEW, rows):
-        found = min(found, effective(scores, np.arange(rows)))
-    return min(found, float(rows)) if np.isin(scores, (0, 1)).all() else found
+    row_count = len(scores)
+    cluster_count = int(inverse.max()) + 1
+    further_rows = row_count / cluster_count  # rows of the further cluster
+    total_rows = row_count + further_rows
+    mean = (scores.sum() + further_rows / 2) / total_rows
+
+    errors, row_shares = cluster_errors(scores - mean, inverse)
+    variance = cr2(errors * row_count / total_rows, row_shares * row_count / total_rows)
+    further_share = further_rows / total_rows
+    further_spread = (mean**2 + (1 - mean) ** 2) / 2
+    variance += further_share**2 * further_spread / (1 - further_share)
+
+    effective_count = float(row_count * mean * (1 - mean) / (variance * total_rows))
+    if cluster_count < min(FEW, row_count):
+        effective_count = min(effective_count, effective(scores, np.arange(row_count)))
+    if np.isin(scores, (0, 1)).all():
+        return min(effective_count, float(row_count))
+    return effective_count
 
 
 def wilson(
@@ -119,13 +131,14 @@ def wilson(
     """Wilson's score interval for a share of n (possibly an effective n), with t(df) in the place
     of z.
     """
-    t2 = float(special.stdtrit(df, (1 - level) / 2)) ** 2
-    centre = (share + t2 / (2 * n)) / (1 + t2 / n)
-    half = math.sqrt(t2) / (1 + t2 / n) * math.sqrt(share * (1 - share) / n + t2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    t_squared = float(special.stdtrit(df, (1 - level) / 2)) ** 2
+    centre = (share + t_squared / (2 * n)) / (1 + t_squared / n)
+    spread = math.sqrt(share * (1 - share) / n + t_squared / (4 * n**2))
+    half_width = math.sqrt(t_squared) / (1 + t_squared / n) * spread
+    return max(0.0, centre - half_width), min(1.0, centre + half_width)
 
 
-FEWEST = 5
+MIN_SKILL_CLUSTERS = 5
 """Number of clusters from which a skill over a baseline that varies has an interval; see `skill`.
 """
 
@@ -179,12 +192,13 @@ def bootstrap(
     floats for the value itself and one call with arrays [resample] for the rest, which takes no
     time. The interval is Hesterberg's expanded percentile interval (2015, The American Statistician
     69:371): for a mean as wide as the t interval with clusters - 1 degrees of freedom. Of fewer
-    than six clusters (`spread.FEW`) single rows are drawn too, and the interval holds both: two
+    than six clusters (`FEW`) single rows are drawn too, and the interval holds both: two
     clusters have three resamples, and theirs held the truth in half of simulations. One cluster, or
     the same value in every resample, tells nothing about the spread: the interval is then NaN with
     a reason.
     """
-    data, labels = [np.asarray(array) for array in arrays], np.asarray(clusters)
+    data = [np.asarray(array) for array in arrays]
+    labels = np.asarray(clusters)
     if not data or labels.ndim != 1 or any(array.shape[:1] != labels.shape for array in data):
         shapes = [array.shape for array in data]
         raise ValueError(
@@ -194,36 +208,55 @@ def bootstrap(
         raise ValueError(
             f"expected resamples >= 100 and a level in (0, 1), got {resamples} and {level}"
         )
+
+    if len(labels) == 0:
+        return undefined("no data", unit=unit)
     inverse = np.unique(labels, return_inverse=True)[1]
-    n = int(inverse.max()) + 1 if len(inverse) else 0
-    value = (
-        float(statistic(*[array.mean() for array in data] if of_means else data)) if n else math.nan
-    )
+    cluster_count = int(inverse.max()) + 1
+    statistic_arguments = [array.mean() for array in data] if of_means else data
+    value = float(statistic(*statistic_arguments))
     if math.isnan(value):
+        return undefined("the statistic is undefined for these data", n=cluster_count, unit=unit)
+    if cluster_count < 2:
+        return undefined(f"no interval from one {unit}", n=cluster_count, unit=unit, value=value)
+
+    draws_of_kinds = [_draws(statistic, data, inverse, rng, resamples, of_means)]
+    if cluster_count < min(FEW, len(inverse)):
+        row_order = _canonical(data, inverse)
+        ordered_data = [array[row_order] for array in data]
+        each_row = np.arange(len(row_order))
+        draws_of_kinds.append(_draws(statistic, ordered_data, each_row, rng, resamples, of_means))
+
+    defined_draws = [draws[~np.isnan(draws)] for draws in draws_of_kinds]
+    drawn_count = resamples * len(draws_of_kinds)
+    undefined_count = drawn_count - sum(map(len, defined_draws))
+    reason = ""
+    if undefined_count:
+        reason = f"{undefined_count} of {drawn_count} resamples undefined, left out"
+    if not all(map(len, defined_draws)) or _are_equal(defined_draws, value):
         return undefined(
-            "the statistic is undefined for these data" if n else "no data", n=n, unit=unit
+            reason or "every resample gives the same value",
+            n=cluster_count,
+            unit=unit,
+            value=value,
         )
-    if n < 2:
-        return undefined(f"no interval from one {unit}", n=n, unit=unit, value=value)
-    draws = [_draws(statistic, data, inverse, rng, resamples, of_means)]
-    if n < min(FEW, len(inverse)):
-        order = _canonical(data, inverse)
-        rows = [array[order] for array in data]
-        draws.append(_draws(statistic, rows, np.arange(len(order)), rng, resamples, of_means))
-    defined = [each[~np.isnan(each)] for each in draws]
-    drawn = resamples * len(draws)
-    left_out = drawn - sum(map(len, defined))
-    reason = f"{left_out} of {drawn} resamples undefined, left out" if left_out else ""
-    if not all(map(len, defined)) or max(map(np.ptp, defined)) <= 1e-12 * max(abs(value), 1):
-        return undefined(
-            reason or "every resample gives the same value", n=n, unit=unit, value=value
-        )
-    tail = special.ndtr(math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 - level) / 2))
-    # "weibull": unbiased tails for few resamples
-    lows, highs = zip(
-        *(np.quantile(each, [tail, 1 - tail], method="weibull") for each in defined), strict=True
-    )
-    return Estimate(value, float(min(lows)), float(max(highs)), n, unit, reason)
+
+    t_quantile = special.stdtrit(cluster_count - 1, (1 - level) / 2)
+    tail = special.ndtr(math.sqrt(cluster_count / (cluster_count - 1)) * t_quantile)
+    lows: list[float] = []
+    highs: list[float] = []
+    for draws in defined_draws:
+        # "weibull": unbiased tails for few resamples
+        low, high = np.quantile(draws, [tail, 1 - tail], method="weibull")
+        lows.append(float(low))
+        highs.append(float(high))
+    return Estimate(value, min(lows), max(highs), cluster_count, unit, reason)
+
+
+def _are_equal(draws_of_kinds: Sequence[FloatArray], value: float) -> bool:
+    """Whether every resample gives the same value, but for rounding."""
+    largest_range = max(map(np.ptp, draws_of_kinds))
+    return bool(largest_range <= 1e-12 * max(abs(value), 1))
 
 
 def _draws(
@@ -236,13 +269,19 @@ def _draws(
 ) -> FloatArray:
     """The statistic of each resample of the clusters `inverse  # [row]`."""
     sizes = np.bincount(inverse)
+    cluster_count = len(sizes)
     if of_means:
-        times = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=resamples)
-        return np.asarray(
-            statistic(*[times @ np.bincount(inverse, array) / (times @ sizes) for array in data])
-        )
-    picks = (_rows_of_drawn_clusters(inverse, sizes, rng) for _ in range(resamples))
-    return np.array([statistic(*[array[rows] for array in data]) for rows in picks], dtype=float)
+        equal_chances = np.full(cluster_count, 1 / cluster_count)
+        draw_counts = rng.multinomial(cluster_count, equal_chances, size=resamples)
+        drawn_rows = draw_counts @ sizes
+        means = [draw_counts @ np.bincount(inverse, array) / drawn_rows for array in data]
+        return np.asarray(statistic(*means))
+
+    values: list[Any] = []
+    for _ in range(resamples):
+        rows = _rows_of_drawn_clusters(inverse, sizes, rng)
+        values.append(statistic(*[array[rows] for array in data]))
+    return np.array(values, dtype=float)
 
 
 def _canonical(
@@ -251,18 +290,26 @@ def _canonical(
     """Order of the rows by cluster and values, which does not depend on the order in which they
     came.
     """
-    codes = [
-        np.unique(a, axis=0 if a.ndim > 1 else None, return_inverse=True)[1].ravel() for a in data
-    ]
-    return np.asarray(np.lexsort([*codes, inverse]))
+    sort_keys: list[npt.NDArray[np.intp]] = []
+    for array in data:
+        axis = 0 if array.ndim > 1 else None
+        codes = np.unique(array, axis=axis, return_inverse=True)[1]
+        sort_keys.append(codes.ravel())
+    sort_keys.append(inverse)
+    return np.asarray(np.lexsort(sort_keys))
 
 
 def _rows_of_drawn_clusters(inverse: Any, sizes: Any, rng: np.random.Generator) -> Any:
-    """Rows of as many clusters as there are, drawn with replacement; `inverse  # [row]` is each row's cluster."""
-    order, starts = np.argsort(inverse, kind="stable"), np.cumsum(sizes) - sizes
-    pick = rng.integers(len(sizes), size=len(sizes))
-    ends = np.cumsum(sizes[pick])
-    return order[np.repeat(starts[pick] - ends + sizes[pick], sizes[pick]) + np.arange(ends[-1])]
+    """Rows of as many clusters as there are, drawn with replacement; `inverse  # [row]` is each
+    row's cluster.
+    """
+    row_order = np.argsort(inverse, kind="stable")
+    cluster_starts = np.cumsum(sizes) - sizes
+    drawn_clusters = rng.integers(len(sizes), size=len(sizes))
+    drawn_sizes = sizes[drawn_clusters]
+    ends = np.cumsum(drawn_sizes)
+    offsets = cluster_starts[drawn_clusters] - ends + drawn_sizes
+    return row_order[np.repeat(offsets, drawn_sizes) + np.arange(ends[-1])]
 
 
 def clustered_mean(
@@ -276,9 +323,9 @@ def clustered_mean(
     """Mean of the scored `values  # [row]` with an interval robust to correlation within clusters.
 
     NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is
-    the jackknife's, with Bell & McCaffrey's degrees of freedom (see `spread`): those of
-    statsmodels' OLS on a constant where clusters are of one size; of few clusters at least that of
-    independent rows (`spread.floored`).
+    the jackknife's, with Bell & McCaffrey's degrees of freedom: those of statsmodels' OLS on a
+    constant where clusters are of one size; of few clusters at least that of independent rows
+    (`floored`).
 
     "t": mean ± t·SE. "wilson": Wilson's score interval with t for z and for n the effective size
     mean(1 - mean)/SE² (Korn & Graubard 1998; Franco et al. 2019), as `effective` finds it. "auto":
@@ -287,45 +334,54 @@ def clustered_mean(
     end; a single value may be more than 1, where what is taken off varies too. On simulated
     item-specific scores it covers .89 to 1.0, where t covers .21 to 1.0.
     """
-    scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
-    if scores.ndim != 1 or scores.shape != labels.shape:
+    all_scores = np.asarray(values, dtype=float)
+    labels = np.asarray(clusters)
+    if all_scores.ndim != 1 or all_scores.shape != labels.shape:
         raise ValueError(
-            f"expected one cluster label for each value, got {labels.shape} for {scores.shape}"
+            f"expected one cluster label for each value, got {labels.shape} for {all_scores.shape}"
         )
-    if np.isinf(scores).any():
+    if np.isinf(all_scores).any():
         raise ValueError("values must be finite, or NaN where unscored; got an infinite one")
-    scored = ~np.isnan(scores)
-    scores, (_, inverse) = scores[scored], np.unique(labels[scored], return_inverse=True)
-    n = int(inverse.max()) + 1 if len(inverse) else 0
-    if n == 0:
+
+    is_scored = ~np.isnan(all_scores)
+    scores = all_scores[is_scored]
+    if len(scores) == 0:
         return undefined("nothing was scored", unit=unit)
-    in_unit = bool(((scores >= 0) & (scores <= 1)).all())
-    if interval == "wilson" and not in_unit:
+    inverse = np.unique(labels[is_scored], return_inverse=True)[1]
+    n = int(inverse.max()) + 1
+    mean = float(scores.mean())
+
+    are_bounded = bool(((scores >= 0) & (scores <= 1)).all())
+    if interval == "wilson" and not are_bounded:
         raise ValueError(
             f"expected values in [0, 1] for wilson, got {scores.min():g} to {scores.max():g}"
         )
-    mean = float(scores.mean())
     if interval == "difference" and abs(mean) > 1 + 1e-9:
         raise ValueError(
             f"expected differences of scores in [0, 1], got {scores.min():g} to {scores.max():g}"
         )
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
-    errors, held = cluster_errors(scores - mean, inverse)
-    se, df = math.sqrt(floored(jackknife(errors, held), n, scores - mean)), bell_mccaffrey(held)
-    known = se if se > 1e-12 else math.nan
+
+    errors, row_shares = cluster_errors(scores - mean, inverse)
+    variance = floored(jackknife(errors, row_shares), n, scores - mean)
+    se = math.sqrt(variance)
+    known_se = se if se > 1e-12 else math.nan
+    df = bell_mccaffrey(row_shares)
+
     if interval == "difference":
-        low, high = wilson(
-            np.clip((mean + 1) / 2, 0, 1), effective((scores + 1) / 2, inverse), df=df, level=level
-        )
-        return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=known, df=df)
-    if interval == "wilson" or (interval == "auto" and in_unit):
-        ends = wilson(mean, effective(scores, inverse), df=df, level=level)
-        return Estimate(mean, *ends, n, unit, se=known, df=df)
+        share = np.clip((mean + 1) / 2, 0, 1)
+        effective_n = effective((scores + 1) / 2, inverse)
+        low, high = wilson(share, effective_n, df=df, level=level)
+        return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=known_se, df=df)
+    if interval == "wilson" or (interval == "auto" and are_bounded):
+        low, high = wilson(mean, effective(scores, inverse), df=df, level=level)
+        return Estimate(mean, low, high, n, unit, se=known_se, df=df)
+
     if se <= 1e-12 * max(abs(mean), 1):
         return undefined("all values are equal", n=n, unit=unit, value=mean)
-    half = -float(special.stdtrit(df, (1 - level) / 2)) * se
-    return Estimate(mean, mean - half, mean + half, n, unit, se=se, df=df)
+    half_width = -float(special.stdtrit(df, (1 - level) / 2)) * se
+    return Estimate(mean, mean - half_width, mean + half_width, n, unit, se=se, df=df)
 
 
 def mode_baseline(
@@ -334,7 +390,8 @@ def mode_baseline(
     *,
     right: Callable[[Any, Any], bool] = operator.eq,
 ) -> FloatArray:
-    """Hits in [0, 1] of saying the truth that is right most often for the *other* items, for `truths  # [row]`.
+    """Hits in [0, 1] of saying the truth that is right most often for the *other* items, for
+    `truths  # [row]`.
 
     With equality that is the most frequent truth; else `right(said, truth)` is the grading rule.
     Rows with the same label in `clusters` are one item, left out together. A single item has no
@@ -343,25 +400,34 @@ def mode_baseline(
     out would else make every guess wrong where truths are equally frequent. So the baseline is, if
     anything, above what such a guess reaches on new items.
     """
-    said, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
-    same = right is operator.eq
-    hit = np.eye(len(said)) if same else np.array([[bool(right(a, b)) for b in said] for a in said])
-    items = np.arange(len(truth)) if clusters is None else np.asarray(clusters)
-    _, groups = np.unique(items, return_inverse=True)
-    if truth.ndim != 1 or groups.shape != truth.shape:
+    guesses, truth_codes = np.unique(np.asarray(list(truths)), return_inverse=True)
+    row_count = len(truth_codes)
+    labels = np.arange(row_count) if clusters is None else np.asarray(clusters)
+    items = np.unique(labels, return_inverse=True)[1]
+    if truth_codes.ndim != 1 or items.shape != truth_codes.shape:
         raise ValueError(
-            f"expected one cluster label for each truth, got {groups.shape} for {truth.shape}"
+            f"expected one cluster label for each truth, got {items.shape} for {truth_codes.shape}"
         )
-    counts, hits = np.bincount(truth), np.full(len(truth), math.nan)
-    order = np.argsort(groups, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-        if len(rows) < len(truth):
-            others = counts - np.bincount(truth[rows], minlength=len(counts))
-            score, own = (
-                (others, counts - others) if same else (hit @ others, hit @ (counts - others))
-            )
-            tied = (score + own >= score.max()) & (score >= min(1, score.max()))
-            hits[rows] = hit[tied][:, truth[rows]].mean(axis=0)
+
+    is_right = np.eye(len(guesses))  # [guess, truth]
+    if right is not operator.eq:
+        is_right = np.array([[bool(right(guess, truth)) for truth in guesses] for guess in guesses])
+    truth_counts = np.bincount(truth_codes)
+    hits = np.full(row_count, math.nan)
+    row_order = np.argsort(items, kind="stable")
+    item_starts = np.flatnonzero(np.diff(items[row_order])) + 1
+    for rows in np.split(row_order, item_starts):
+        if len(rows) == row_count:
+            continue
+        own_counts = np.bincount(truth_codes[rows], minlength=len(truth_counts))
+        other_counts = truth_counts - own_counts
+        right_in_others = other_counts if right is operator.eq else is_right @ other_counts
+        right_in_own = own_counts if right is operator.eq else is_right @ own_counts
+
+        best = right_in_others.max()
+        ties_with_best = right_in_others + right_in_own >= best
+        is_tied = ties_with_best & (right_in_others >= min(1, best))
+        hits[rows] = is_right[is_tied][:, truth_codes[rows]].mean(axis=0)
     return hits
 
 
@@ -371,28 +437,58 @@ def skill(
     """Share of the way from the baseline to a perfect score: (s - b)/(1 - b), s and b the two
     means.
 
-    `values` and `baseline  # [decision]` with the item of each in `clusters`. Undefined where the baseline is perfect.
-    The interval is that of s, as wide as s and b together vary: of s - (1 - s)/(1 - b)·(b_i - mean b), linearised.
-    Of fewer than five clusters a baseline that varies leaves it without one.
+    `values` and `baseline  # [decision]` with the item of each in `clusters`. Undefined where the
+    baseline is perfect. The interval is that of s, as wide as s and b together vary: of
+    s - (1 - s)/(1 - b)·(b_i - mean b), linearised. Of fewer than five clusters a baseline that
+    varies leaves it without one.
     """
-    scores, hits = np.asarray(values, dtype=float), np.asarray(baseline, dtype=float)
-    n, b = len(np.unique(np.asarray(clusters))), float(hits.mean()) if hits.size else math.nan
-    if not b < 1:
-        return undefined("the baseline is perfect" if hits.size else "no data", n=n, unit=unit)
-    bounded = bool(((scores >= 0) & (scores <= 1)).all())
-    together = scores - (1 - scores.mean()) / (1 - b) * (hits - b)  # has the mean of the scores
+    scores = np.asarray(values, dtype=float)
+    hits = np.asarray(baseline, dtype=float)
+    cluster_count = len(np.unique(np.asarray(clusters)))
+    if hits.size == 0:
+        return undefined("no data", n=cluster_count, unit=unit)
+    baseline_mean = float(hits.mean())
+    if not baseline_mean < 1:
+        return undefined("the baseline is perfect", n=cluster_count, unit=unit)
+
+    score_mean = scores.mean()
+    are_bounded = bool(((scores >= 0) & (scores <= 1)).all())
+    # has the mean of the scores
+    linearised = scores - (1 - score_mean) / (1 - baseline_mean) * (hits - baseline_mean)
     if np.ptp(hits) == 0:
-        s = clustered_mean(scores, clusters, unit=unit)
-    elif n < FEWEST:
-        reason = f"the baseline varies too much for an interval from {n} {unit}{'s' * (n != 1)}"
-        return undefined(reason, n=n, unit=unit, value=float((scores.mean() - b) / (1 - b)))
-    elif bounded and scores.mean() >= b:  # below, what varies together leaves [0, 1] by far
-        on = clustered_mean(2 * together - 1, clusters, unit=unit, interval="difference")
-        s = Estimate((on.value + 1) / 2, (on.low + 1) / 2, (on.high + 1) / 2, on.n, unit)
+        score = clustered_mean(scores, clusters, unit=unit)
+    elif cluster_count < MIN_SKILL_CLUSTERS:
+        units = unit if cluster_count == 1 else f"{unit}s"
+        return undefined(
+            f"the baseline varies too much for an interval from {cluster_count} {units}",
+            n=cluster_count,
+            unit=unit,
+            value=float((score_mean - baseline_mean) / (1 - baseline_mean)),
+        )
+    elif are_bounded and score_mean >= baseline_mean:
+        # below the baseline, what varies together leaves [0, 1] by far
+        doubled = clustered_mean(2 * linearised - 1, clusters, unit=unit, interval="difference")
+        score = Estimate(
+            value=(doubled.value + 1) / 2,
+            low=(doubled.low + 1) / 2,
+            high=(doubled.high + 1) / 2,
+            n=doubled.n,
+            unit=unit,
+        )
     else:
-        s = clustered_mean(together, clusters, unit=unit, interval="t")
-    value, low, high = (float((end - b) / (1 - b)) for end in (s.value, s.low, s.high))
-    return Estimate(value, low, high, s.n, unit, s.reason)
+        score = clustered_mean(linearised, clusters, unit=unit, interval="t")
+
+    def above_baseline(mean: float) -> float:
+        return float((mean - baseline_mean) / (1 - baseline_mean))
+
+    return Estimate(
+        value=above_baseline(score.value),
+        low=above_baseline(score.low),
+        high=above_baseline(score.high),
+        n=score.n,
+        unit=unit,
+        reason=score.reason,
+    )
 
 
 def worst_case(values: npt.ArrayLike, unscored: int) -> tuple[float, float]:
@@ -404,10 +500,12 @@ def worst_case(values: npt.ArrayLike, unscored: int) -> tuple[float, float]:
         raise ValueError(
             f"expected scored values in [0, 1] and unscored >= 0, got {scores} and {unscored}"
         )
-    total = scores.size + unscored
-    if total == 0:
+    total_count = scores.size + unscored
+    if total_count == 0:
         return math.nan, math.nan
-    return float(scores.sum() / total), float((scores.sum() + unscored) / total)
+    lowest_mean = float(scores.sum() / total_count)
+    highest_mean = float((scores.sum() + unscored) / total_count)
+    return lowest_mean, highest_mean
 
 
 def _probabilities(name: str, values: npt.ArrayLike) -> FloatArray:
@@ -423,18 +521,22 @@ def smoothed(p: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
     """Jeffreys-smoothed mean probability over n rollouts, (n·p + ½)/(n + 1): never 0 or 1;
     broadcasts.
     """
-    mean, rollouts = _probabilities("p", p), np.asarray(n, dtype=float)
+    means = _probabilities("p", p)
+    rollouts = np.asarray(n, dtype=float)
     if (rollouts < 1).any():
         raise ValueError(f"n must be at least 1 rollout, got {rollouts}")
-    return np.asarray((rollouts * mean + 0.5) / (rollouts + 1))
+    return np.asarray((rollouts * means + 0.5) / (rollouts + 1))
 
 
 def kl(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
     """KL(Bernoulli(p) ‖ Bernoulli(q)) in nats, elementwise; NaN stays NaN, infinite where q rules p
     out.
     """
-    a, b = _probabilities("p", p), _probabilities("q", q)
-    return np.asarray(special.rel_entr(a, b) + special.rel_entr(1 - a, 1 - b))
+    p_values = _probabilities("p", p)
+    q_values = _probabilities("q", q)
+    return np.asarray(
+        special.rel_entr(p_values, q_values) + special.rel_entr(1 - p_values, 1 - q_values)
+    )
 
 
 def js(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
@@ -446,26 +548,35 @@ def js(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
 
 
 def jsd(distributions: npt.ArrayLike) -> FloatArray:
-    """Equal-weight JSD in nats of `distributions  # [..., judge, option]` (paper 003, F.4, Algorithm 1)."""
-    array = _probabilities("distributions", distributions)
-    sums = array.sum(axis=-1) if array.ndim >= 2 else np.zeros(1)
-    if array.ndim < 2 or (np.abs(sums - 1) > 1e-6).any():
+    """Equal-weight JSD in nats of `distributions  # [..., judge, option]` (paper 003, F.4,
+    Algorithm 1).
+    """
+    judge_distributions = _probabilities("distributions", distributions)
+    sums = np.zeros(1)
+    if judge_distributions.ndim >= 2:
+        sums = judge_distributions.sum(axis=-1)
+    if judge_distributions.ndim < 2 or (np.abs(sums - 1) > 1e-6).any():
         raise ValueError(
             f"expected [..., judge, option] summing to 1 over options (normalise first), got {sums}"
         )
-    mixture = array.mean(axis=-2, keepdims=True)
-    return np.asarray(special.rel_entr(array, mixture).sum(axis=-1).mean(axis=-1))
+    mixture = judge_distributions.mean(axis=-2, keepdims=True)
+    divergences = special.rel_entr(judge_distributions, mixture).sum(axis=-1)
+    return np.asarray(divergences.mean(axis=-1))
 
 
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
-    """Holm-adjusted `pvalues  # [test]`; an undefined one (NaN) stays NaN and is no member of the family.
+    """Holm-adjusted `pvalues  # [test]`; an undefined one (NaN) stays NaN and is no member of the
+    family.
 
     Not statsmodels' multipletests, which collects garbage at every call (0.1 s); the tests compare
     the two.
     """
     p = _probabilities("pvalues", pvalues)
-    adjusted, order = np.full(p.shape, math.nan), np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    defined_count = np.count_nonzero(~np.isnan(p))
+    order = np.argsort(p)[:defined_count]
+    multiplied = p[order] * np.arange(defined_count, 0, -1)
+    adjusted = np.full(p.shape, math.nan)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(multiplied))
     return adjusted
 
 
@@ -494,21 +605,31 @@ def auroc(positive: BoolArray, scores: FloatArray) -> float:
     bootstrap calls it two thousand times.
     """
     if np.isnan(scores).any():
-        positive, scores = positive[~np.isnan(scores)], scores[~np.isnan(scores)]
-    ours, others = scores[positive], np.sort(scores[~positive])
-    if not len(ours) or not len(others):
+        is_rated = ~np.isnan(scores)
+        positive = positive[is_rated]
+        scores = scores[is_rated]
+    positive_scores = scores[positive]
+    negative_scores = np.sort(scores[~positive])
+    pair_count = len(positive_scores) * len(negative_scores)
+    if pair_count == 0:
         return math.nan
-    below = np.searchsorted(others, ours, side="left") + np.searchsorted(others, ours, side="right")
-    return float(below.sum() / (2 * len(ours) * len(others)))
+    below_counts = np.searchsorted(negative_scores, positive_scores, side="left")
+    not_above_counts = np.searchsorted(negative_scores, positive_scores, side="right")
+    return float((below_counts + not_above_counts).sum() / (2 * pair_count))
 
 
 def auroc_table(positive: BoolArray, scores: FloatArray) -> FloatArray:
-    """`auroc` [k, m] of all `scores  # [k, row]` under all labels `positive  # [m, row]`, both classes in each."""
+    """`auroc` [k, m] of all `scores  # [k, row]` under all labels `positive  # [m, row]`, both
+    classes in each.
+    """
     from scipy.stats import rankdata  # here: slow to import
 
-    ranks, ours = rankdata(scores, axis=1), positive.sum(axis=1)
-    others = positive.shape[1] - ours
-    return np.asarray((ranks @ positive.T.astype(float) - ours * (ours + 1) / 2) / (ours * others))
+    ranks = rankdata(scores, axis=1)
+    positive_counts = positive.sum(axis=1)
+    negative_counts = positive.shape[1] - positive_counts
+    least_rank_sums = positive_counts * (positive_counts + 1) / 2
+    wins = ranks @ positive.T.astype(float) - least_rank_sums
+    return np.asarray(wins / (positive_counts * negative_counts))
 
 
 def accuracy(positive: BoolArray, scores: FloatArray) -> float:
@@ -527,13 +648,16 @@ def balanced_accuracy(positive: BoolArray, called: BoolArray) -> float:
 
 
 def weighted_f1(truth: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
-    """F1 of each label in `truth  # [row]`, weighted by how often it occurs; any other label `predicted` is a miss.
+    """F1 of each label in `truth  # [row]`, weighted by how often it occurs; any other label
+    `predicted` is a miss.
 
     scikit-learn's f1_score(average="weighted"); NaN without a row.
     """
     labels = np.unique(truth)[:, None]
-    true, ours = truth == labels, predicted == labels
-    return float(f1_of_counts((true & ours).sum(axis=1), ours.sum(axis=1), true.sum(axis=1)))
+    is_true = truth == labels  # [label, row]
+    is_predicted = predicted == labels
+    hits = (is_true & is_predicted).sum(axis=1)
+    return float(f1_of_counts(hits, is_predicted.sum(axis=1), is_true.sum(axis=1)))
 
 
 def f1_of_counts(
@@ -542,13 +666,13 @@ def f1_of_counts(
     """`weighted_f1` [...] from counts of rows [label, ...]: correct verdicts, verdicts, and truths
     for each label.
     """
-    right, claimed, true = (
-        np.asarray(counts, dtype=float) for counts in (hits, predicted, support)
-    )
+    hit_counts = np.asarray(hits, dtype=float)
+    predicted_counts = np.asarray(predicted, dtype=float)
+    true_counts = np.asarray(support, dtype=float)
+    claimed_or_true = np.maximum(predicted_counts + true_counts, 1)
+    weighted_sum = (true_counts * 2 * hit_counts / claimed_or_true).sum(axis=0)
     with np.errstate(invalid="ignore"):  # without a row: NaN
-        return np.asarray(
-            (true * 2 * right / np.maximum(claimed + true, 1)).sum(axis=0) / true.sum(axis=0)
-        )
+        return np.asarray(weighted_sum / true_counts.sum(axis=0))
 
 
 def spearman(x: npt.ArrayLike, y: npt.ArrayLike, *, unit: str = "model") -> Estimate:
@@ -560,21 +684,24 @@ def spearman(x: npt.ArrayLike, y: npt.ArrayLike, *, unit: str = "model") -> Esti
     """
     from scipy.stats import rankdata  # here: slow to import
 
-    a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    both = ~(np.isnan(a) | np.isnan(b))
-    a, b, n = a[both], b[both], int(both.sum())
+    x_values = np.asarray(x, dtype=float)
+    y_values = np.asarray(y, dtype=float)
+    is_complete = ~(np.isnan(x_values) | np.isnan(y_values))
+    x_values = x_values[is_complete]
+    y_values = y_values[is_complete]
+    n = int(is_complete.sum())
     if n < 3:
         return undefined(f"fewer than three {unit}s", n=n, unit=unit)
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
+    if np.ptp(x_values) == 0 or np.ptp(y_values) == 0:
         return undefined("all values of a column are equal", n=n, unit=unit)
-    rho = float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
-    if n < 4 or abs(rho) > 1 - 1e-12:
-        return undefined(
-            f"no interval from {n} {unit}s" if n < 4 else "no interval at ±1",
-            n=n,
-            unit=unit,
-            value=rho,
-        )
-    half = 1.959964 * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    low, high = math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
-    return Estimate(rho, low, high, n, unit)
+
+    rho = float(np.corrcoef(rankdata(x_values), rankdata(y_values))[0, 1])
+    if n < 4:
+        return undefined(f"no interval from {n} {unit}s", n=n, unit=unit, value=rho)
+    if abs(rho) > 1 - 1e-12:
+        return undefined("no interval at ±1", n=n, unit=unit, value=rho)
+    half_width = 1.959964 * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    fisher_z = math.atanh(rho)
+    return Estimate(
+        rho, math.tanh(fisher_z - half_width), math.tanh(fisher_z + half_width), n, unit
+    )

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.data.outcomes import Question
-from selfprobe.introspect_tasks.outcome import OF
+from selfprobe.introspect_tasks.outcome import OUTCOMES_OF
 from selfprobe.logs import Run, titles
 from selfprobe.logs.decision import last_decisions
 from selfprobe.page.claims import ClaimWords
@@ -196,9 +196,9 @@ def stated_chances(logs: Logs) -> StatedChances:
             texts[target][item] = str(sample.input)
             clusters[item] = str(metadata.get("cluster") or item)
             for key, happened in metadata.items():
-                if key.startswith(OF) and isinstance(happened, dict):
+                if key.startswith(OUTCOMES_OF) and isinstance(happened, dict):
                     for question, value in happened.items():
-                        outcomes[key.removeprefix(OF), question][item] = float(value)
+                        outcomes[key.removeprefix(OUTCOMES_OF), question][item] = float(value)
             for decision in last_decisions(sample.scores):
                 probability = decision.probability
                 chance_of_item = chances[name, about, target if is_bound else "", decision.key]

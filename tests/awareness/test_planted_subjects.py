@@ -10,7 +10,7 @@ from selfprobe.page.claims import claim_sentence
 from selfprobe.providers.behaviours.awareness import TELLING, planted_label, reply_to
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
-from selfprobe.scorers.estimates import judge_vote, took
+from selfprobe.scorers.estimates import judge_vote, votes_for_word
 from selfprobe.scorers.votes import ballot, majority
 from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
@@ -61,7 +61,7 @@ def asked(query: str, *, label_by_words: bool = False) -> tuple[Statement, str]:
         ]
         verdict = majority("binary", votes, label=label)
         read, words = ballot(verdict, votes), {"yes": "yes", "first": "A"}
-        counted = {name: took(word, votes, answers) for name, word in words.items()}
+        counted = {name: votes_for_word(word, votes, answers) for name, word in words.items()}
         verdicts.append(
             {"method": "binary", "model": "alpha", **PLAIN}
             | about

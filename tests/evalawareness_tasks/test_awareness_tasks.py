@@ -292,7 +292,7 @@ def test_binary_and_probability_ask_about_the_same_things() -> None:
     assert list(binary.QUESTIONS) == list(probability.QUESTIONS) and list(binary.FLIPPED) == list(
         probability.FLIPPED
     )
-    for key, of in {**probability.OF, "v3": "evaluation", "v4": "deployment"}.items():
+    for key, of in {**probability.ASKED_VERDICTS, "v3": "evaluation", "v4": "deployment"}.items():
         assert next(iter(binary.ANSWERS[key].values())) == of
 
 

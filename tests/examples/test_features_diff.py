@@ -17,7 +17,12 @@ from selfprobe.cli import main
 from .loaded import example
 
 EXAMPLE = example("features_diff")
-ANY, chosen, counts, diff = EXAMPLE.ANY, EXAMPLE.chosen, EXAMPLE.counts, EXAMPLE.diff
+ANY_EVIDENCE, best_cluster_count, counts, diff = (
+    EXAMPLE.ANY_EVIDENCE,
+    EXAMPLE.best_cluster_count,
+    EXAMPLE.counts,
+    EXAMPLE.diff,
+)
 pytestmark = pytest.mark.slow(10)
 
 
@@ -33,16 +38,16 @@ def folder(path: Path, has: list[int], *, group: str = "A puzzle", first: int = 
 def test_a_feature_that_went_is_counted_by_prompt_with_mcnemars_exact_test(tmp_path: Path) -> None:
     before, after = [2] * 12 + [0] * 8, [0] * 9 + [1] * 3 + [1] + [0] * 7
     (first, row), notes = diff(folder(tmp_path / "a", before), folder(tmp_path / "b", after))
-    assert (first.feature, row.feature, notes) == (ANY, "A puzzle", [])
+    assert (first.feature, row.feature, notes) == (ANY_EVIDENCE, "A puzzle", [])
     assert (row.before, row.after, row.change.value) == (12, 4, pytest.approx(-8 / 20))
-    assert row.p == pytest.approx(2 * oracle([[3, 9], [1, 7]], exact=True).pvalue)
+    assert row.p_value == pytest.approx(2 * oracle([[3, 9], [1, 7]], exact=True).pvalue)
     assert row.change.high < 0
 
 
 def test_other_names_other_prompts_and_no_pair_are_said(tmp_path: Path) -> None:
     old = folder(tmp_path / "a", [1, 0, 1])
     rows, notes = diff(old, folder(tmp_path / "b", [1, 0, 1], group="A gap", first=1))
-    assert [row.feature for row in rows] == [ANY]
+    assert [row.feature for row in rows] == [ANY_EVIDENCE]
     told = " ".join(notes)
     assert "1 of 3 prompts are in" in told and "has: A puzzle; `again --before" in told
     with pytest.raises(SystemExit, match="are paired by prompt id: each id once, and some in both"):
@@ -54,9 +59,9 @@ def test_the_number_of_clusters_is_that_of_the_planted_ones() -> None:
     centres = np.eye(5)[:4] * 10
     vectors = np.concatenate([centre + rng.normal(0, 0.1, (20, 5)) for centre in centres])
     found = counts(vectors, [50])
-    assert chosen(found) == 4 and set(found.clusters) == {*range(2, 21), 50}
+    assert best_cluster_count(found) == 4 and set(found.clusters) == {*range(2, 21), 50}
     assert found.stability[found.clusters == 4].item() == pytest.approx(1.0)
-    assert chosen(counts(np.zeros((3, 2)), [])) == 1
+    assert best_cluster_count(counts(np.zeros((3, 2)), [])) == 1
 
 
 def test_the_three_commands_run_on_what_awareness_features_wrote(

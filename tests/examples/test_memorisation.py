@@ -35,11 +35,11 @@ broken, exchanged, memorisation, probes = (
     EXAMPLE.memorisation,
     EXAMPLE.probes,
 )
-judge, longest_run, summarised, COUNT = (
+judge, longest_run, summarised, CONTINUED_WORDS = (
     EXAMPLE.judge,
     EXAMPLE.longest_run,
     EXAMPLE.summarised,
-    EXAMPLE.COUNT,
+    EXAMPLE.CONTINUED_WORDS,
 )
 pytestmark = pytest.mark.slow(20)  # six data sets, whole
 
@@ -73,7 +73,7 @@ def test_a_row_breaks_off_in_the_middle_of_its_longest_text_as_it_stands_in_the_
     assert found is not None
     line = json.dumps({"id": "a", "question": "Which?", "text_1": TEXT, "label": 1})
     assert line.startswith(found["shown"]) and found["shown"].endswith(" way, and 0")
-    assert found["follows"] == [str(n) for n in range(1, 1 + COUNT)]
+    assert found["follows"] == [str(n) for n in range(1, 1 + CONTINUED_WORDS)]
     assert found["perturbed"].endswith("This boat plus this lamp really are within this harbour since one storm "
                                        "really is upon this way, plus 0")  # fmt: skip
 

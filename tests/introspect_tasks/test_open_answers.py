@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from inspect_ai.event import ModelEvent
 
-from selfprobe.introspect_tasks.open_answers import PROMPTS, SETS, open_answers
+from selfprobe.introspect_tasks.open_answers import SETS, open_answers, table_row_prompts
 from selfprobe.studies.matrix.published import TABLE_1
 
 
@@ -20,12 +20,18 @@ def calls(log: Any) -> list[Any]:
 
 
 def test_there_are_prompts_for_each_row_of_table_1() -> None:
-    assert set(PROMPTS) == set(SETS) == set(TABLE_1)
+    assert set(SETS) == set(TABLE_1)
     row = {"question": "Q?", "paraphrases": ["a", "b", "c", "d"], "dilemma": "D", "word": "barn"}
-    assert PROMPTS["kth_word"](row) == {"answer": "Q?"}
-    assert list(PROMPTS["paraphrase_recognition"](row).values()) == ["Q?", "a", "b", "c", "d"]
-    assert PROMPTS["heads_up"](row)["clues"].startswith("Target: 'barn'")
-    assert PROMPTS["ethical_dilemma"](row)["cot"].startswith("D\n\nThink carefully")
+    assert table_row_prompts(row, "kth_word") == {"answer": "Q?"}
+    assert list(table_row_prompts(row, "paraphrase_recognition").values()) == [
+        "Q?",
+        "a",
+        "b",
+        "c",
+        "d",
+    ]
+    assert table_row_prompts(row, "heads_up")["clues"].startswith("Target: 'barn'")
+    assert table_row_prompts(row, "ethical_dilemma")["cot"].startswith("D\n\nThink carefully")
 
 
 def test_each_draw_has_its_seed_and_the_stated_temperature_without_a_short_limit(

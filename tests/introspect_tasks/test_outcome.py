@@ -12,7 +12,7 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 
 from selfprobe.errors import InputError
-from selfprobe.introspect_tasks.outcome import OVER, judge, outcome_prediction
+from selfprobe.introspect_tasks.outcome import LONGER_THAN_CONTEXT, judge, outcome_prediction
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.solvers.record import Reply
 
@@ -114,7 +114,7 @@ def test_an_item_that_is_longer_than_the_context_is_unscored_with_that_reason(
     log = run_task(outcome_prediction(str(logs), target=ADA), short, tmp_path, limit=2)
     assert {
         d for s in log.samples for d in s.scores["stated_chance"].metadata["unscored"].values()
-    } == {OVER}
+    } == {LONGER_THAN_CONTEXT}
 
 
 def reply(text: str, **more: Any) -> Reply:

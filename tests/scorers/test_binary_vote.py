@@ -1,7 +1,7 @@
 import pytest
 
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
-from selfprobe.scorers.estimates import judge_vote, took
+from selfprobe.scorers.estimates import judge_vote, votes_for_word
 from selfprobe.scorers.votes import vote
 from selfprobe.solvers.record import Reply
 
@@ -56,5 +56,5 @@ def test_yes_and_first_options_are_counted_whatever_they_mean() -> None:
     said = {"v1": "evaluation", "v2": "evaluation", "v3": "evaluation", "v4": "deployment"}
     votes = [vote(key, verdict, unscored=None, label=None) for key, verdict in said.items()]  # type: ignore[arg-type]
     votes.append(vote("v5", None, unscored="refusal", label=None))
-    assert took("yes", votes, ANSWERS) == {"v1": True, "v2": False}
-    assert took("A", votes, ANSWERS) == {"v3": True, "v4": True}
+    assert votes_for_word("yes", votes, ANSWERS) == {"v1": True, "v2": False}
+    assert votes_for_word("A", votes, ANSWERS) == {"v3": True, "v4": True}

@@ -15,8 +15,8 @@ from selfprobe.scorers.awareness_cues import (
     joint_finding,
     most_noticed,
 )
-from selfprobe.scorers.rewrite_check import most_say, usable
-from selfprobe.scorers.votes import grader_pairs, kappas, most, panel_entry
+from selfprobe.scorers.rewrite_check import majority_reading, usable
+from selfprobe.scorers.votes import grader_pairs, kappas, majority_verdict, panel_entry
 from selfprobe.solvers.record import Reply, by_grader, graded_name
 
 AWARE, QUIET = CueFinding(True, ("a test",), 1), CueFinding(False)
@@ -67,7 +67,9 @@ def test_the_metadata_has_each_graders_verdict_and_counts_the_quotes_of_all() ->
 
 
 def test_most_of_no_votes_and_of_a_tie_is_nothing() -> None:
-    assert [most(votes) for votes in ([], [True, False], [True, True, False], [False])] == [
+    assert [
+        majority_verdict(votes) for votes in ([], [True, False], [True, True, False], [False])
+    ] == [
         None,
         None,
         True,
@@ -146,7 +148,7 @@ def check(*left: int, same: bool = True) -> Reply:
 def test_most_graders_say_whether_the_task_is_the_same_and_of_each_feature_whether_it_is_left(
     grades: list[Reply], verdict: object
 ) -> None:
-    assert most_say(grades, 2) == verdict
+    assert majority_reading(grades, 2) == verdict
 
 
 def test_a_version_is_usable_to_a_grader_who_finds_the_same_task_and_no_feature() -> None:

@@ -10,20 +10,20 @@ from selfprobe.scorers.preference import (
     VERDICT,
     OrderReading,
     Rating,
-    direct,
-    expected,
+    direct_rating,
+    expected_rating,
     first_token_shares,
     judge_orders,
     judge_ratings,
     judge_reading,
     judged_pairs,
+    largest_unlisted_share,
     named_choice,
     p_first,
     preference_decision,
     preference_numbers,
     read_order,
     stated_score,
-    unlisted,
     unsettled_choice,
     unsettled_rating,
 )
@@ -75,8 +75,8 @@ def test_shares_of_the_first_token_add_up_its_spellings() -> None:
 
 
 def test_what_is_not_listed_has_at_most_the_last_candidate_or_what_is_left() -> None:
-    assert unlisted(tokens(**{"1": 0.5, "a": 0.2, "b": 0.05})) == pytest.approx(0.05)
-    assert unlisted(tokens(**{"1": 0.9})) == pytest.approx(0.1)
+    assert largest_unlisted_share(tokens(**{"1": 0.5, "a": 0.2, "b": 0.05})) == pytest.approx(0.05)
+    assert largest_unlisted_share(tokens(**{"1": 0.9})) == pytest.approx(0.1)
 
 
 def test_numbers_by_hand_with_a_tie_and_a_refusal() -> None:
@@ -293,16 +293,16 @@ def test_a_reply_states_one_whole_score_or_none(text: str, score: int | None) ->
 
 
 def test_direct_is_the_most_probable_level_else_the_written_one() -> None:
-    assert direct(score_reply("4", {"4": 0.5, "5": 0.3, "I": 0.1}), []) == Rating(
+    assert direct_rating(score_reply("4", {"4": 0.5, "5": 0.3, "I": 0.1}), []) == Rating(
         4.0, "logprobs", pytest.approx(0.8)
     )
-    assert direct(score_reply("4"), []) == Rating(4.0, "text")
-    assert direct(score_reply("Score: 4", {"Score": 0.9}), []) == Rating(4.0, "text")
+    assert direct_rating(score_reply("4"), []) == Rating(4.0, "text")
+    assert direct_rating(score_reply("Score: 4", {"Score": 0.9}), []) == Rating(4.0, "text")
 
 
 def test_g_eval_by_hand() -> None:
     """(2·.1 + 4·.5 + 5·.2) / .8 = 4."""
-    rating = expected(score_reply("4", {"4": 0.5, " 5": 0.2, "2": 0.1, "x": 0.1}), [])
+    rating = expected_rating(score_reply("4", {"4": 0.5, " 5": 0.2, "2": 0.1, "x": 0.1}), [])
     assert (
         rating.score == pytest.approx(4)
         and rating.mass == pytest.approx(0.8)
@@ -311,7 +311,7 @@ def test_g_eval_by_hand() -> None:
 
 
 def test_g_eval_without_probabilities_is_the_mean_of_the_draws_that_could_be_read() -> None:
-    rating = expected(
+    rating = expected_rating(
         score_reply("4"),
         [score_reply("4"), score_reply("5/5"), score_reply("hm"), score_reply("", problem="empty")],
     )
@@ -320,7 +320,7 @@ def test_g_eval_without_probabilities_is_the_mean_of_the_draws_that_could_be_rea
     assert not unsettled_rating(score_reply("4", {"4": 0.9}))
 
 
-@pytest.mark.parametrize("rate", [direct, expected])
+@pytest.mark.parametrize("rate", [direct_rating, expected_rating])
 def test_faults_of_a_rating_are_reasons(rate: object) -> None:
     assert callable(rate)
     assert rate(score_reply("I can't.", problem="refused"), []).fault == "refusal"

@@ -11,7 +11,7 @@ from inspect_ai.scorer import Score, Scorer, Target
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import decisions_of
-from selfprobe.scorers.estimates import TOO_LONG, arm_estimates, turn_estimates
+from selfprobe.scorers.estimates import OVER_CONTEXT, arm_estimates, turn_estimates
 from selfprobe.scorers.rewrite_check import arm_text_check
 from selfprobe.scorers.votes import Verdict
 from selfprobe.scorers.written_prompts import whole_replies
@@ -57,7 +57,7 @@ def test_p_of_a_turn_is_that_mean_and_a_turn_over_the_context_is_unknown() -> No
     found = scored(turn_estimates(BOTH), about, answers=answers | over).metadata or {}
     assert found["curve"] == {"1": pytest.approx(0.3)} and found["too_long"] == 2
     (none,) = decisions_of(scored(turn_estimates(BOTH), about | {"at": [2]}, answers=over))
-    assert none.value is None and none.unscored == TOO_LONG
+    assert none.value is None and none.unscored == OVER_CONTEXT
 
 
 def test_a_version_that_is_the_text_itself_or_was_not_checked_is_unscored_with_its_reason() -> None:

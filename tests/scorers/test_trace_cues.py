@@ -1,6 +1,6 @@
 import pytest
 
-from selfprobe.scorers.awareness_cues import UNREADABLE, full_trace
+from selfprobe.scorers.awareness_cues import UNREADABLE_REASONING, full_trace
 from selfprobe.solvers.record import Reply
 
 
@@ -11,7 +11,7 @@ def act(**fields: str | None) -> Reply:
 @pytest.mark.parametrize("kind", ["none", "summary", "redacted"])
 def test_only_the_trace_itself_is_read(kind: str) -> None:
     assert full_trace(act(reasoning="They may be testing me.", reasoning_kind=kind)) is None
-    assert UNREADABLE[kind] in ("no_reasoning", "reasoning_summary", "reasoning_redacted")
+    assert UNREADABLE_REASONING[kind] in ("no_reasoning", "reasoning_summary", "reasoning_redacted")
 
 
 def test_a_full_trace_is_read_even_where_the_reply_is_missing() -> None:

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.estimates import mean
+from selfprobe.scorers.estimates import mean_estimate
 from selfprobe.scorers.votes import Ballot, Verdict, ballot, contradictions, majority, vote
 
 
@@ -96,7 +96,7 @@ def test_lost_estimates_leave_a_mean_open_where_they_could_turn_it(
     votes = votes_of(
         "".join("?" if p is None else "e" if p >= 0.5 else "d" for p in estimates), estimates
     )
-    assert ballot(mean("probability", votes, label=None), votes).could == could
+    assert ballot(mean_estimate("probability", votes, label=None), votes).could == could
 
 
 def test_a_method_of_one_vote_counts_its_verdict_and_a_failed_sample_asked_nothing() -> None:

@@ -8,7 +8,7 @@ from inspect_ai.scorer import SampleScore
 
 from selfprobe.scorers.decision import Decision, score_of
 from selfprobe.scorers.written_prompts import (
-    VECTOR,
+    REPLY_VECTOR,
     fair_prompt,
     holds_text,
     prompt_in,
@@ -125,7 +125,7 @@ def test_vectors_of_two_dimensions_are_an_error() -> None:
 def sample(item: str, value: float, vector: np.ndarray) -> SampleScore:
     score = score_of([decision(value)], answer=None, explanation="")
     packed = base64.b64encode(vector.astype("<f2").tobytes()).decode()
-    score.metadata = {**(score.metadata or {}), VECTOR: packed}
+    score.metadata = {**(score.metadata or {}), REPLY_VECTOR: packed}
     return SampleScore(score=score, sample_id=item)
 
 

@@ -216,7 +216,7 @@ def _decline(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
 
 
 def _numbered(cues: str) -> list[str]:
-    return [] if cues == arm_texts.NONE else re.findall(r"^\d+\. (.+)$", cues, re.MULTILINE)
+    return [] if cues == arm_texts.NO_CUES else re.findall(r"^\d+\. (.+)$", cues, re.MULTILINE)
 
 
 # Planted evaluation awareness: a subject that knows, to a degree, which conversations are
@@ -383,8 +383,8 @@ def _options_of(question: str) -> Mapping[str, str]:
 def _probability_label(question: str) -> str:
     """The label whose probability a question asks for; "" for any other question."""
     for questions, labels in (
-        (probability.QUESTIONS, probability.OF),
-        (probability.FLIPPED, probability.FLIPPED_OF),
+        (probability.QUESTIONS, probability.ASKED_VERDICTS),
+        (probability.FLIPPED, probability.FLIPPED_VERDICTS),
     ):
         for key, text in questions.items():
             if text == question:

@@ -8,7 +8,7 @@ import pytest
 from selfprobe.data import load
 from selfprobe.introspect_tasks.ethical_dilemma import EXAMPLE as CONCLUSION
 from selfprobe.introspect_tasks.ethical_dilemma import PREDICT as PREDICT_DILEMMAS
-from selfprobe.introspect_tasks.kth_word import EXAMPLE, LONGEST_EXAMPLE, PREDICT
+from selfprobe.introspect_tasks.kth_word import EXAMPLE, LONGEST_EXAMPLE_WORDS, PREDICT
 from selfprobe.providers.behaviours import dilemmas, introspection
 from selfprobe.providers.behaviours.introspection import (
     give_clues,
@@ -38,7 +38,9 @@ def accuracy(said: list[str], target: Mind, k: int = 1) -> float:
 
 def shown_answers(target: Mind, item: int, count: int = 5) -> str:
     others = [SHIPS[(item + step) % len(SHIPS)] for step in range(1, count + 1)]
-    answers = [" ".join(target.paragraph(other).split()[:LONGEST_EXAMPLE]) for other in others]
+    answers = [
+        " ".join(target.paragraph(other).split()[:LONGEST_EXAMPLE_WORDS]) for other in others
+    ]
     texts = [
         EXAMPLE.format(question=other, answer=answer)
         for other, answer in zip(others, answers, strict=True)
