@@ -92,6 +92,7 @@ def preference_probe(
             "probe_kind": file.probe.kind,
             "probe_layer": file.probe.layer,
             "orientation": file.probe.orientation,
+            "orders": file.probe.orders,
         }
         | {
             "probe_model": file.card.model,

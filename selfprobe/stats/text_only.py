@@ -23,6 +23,7 @@ import numpy.typing as npt
 from selfprobe.stats.estimate import FloatArray, auroc
 
 IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 _WORD = re.compile(r"\w\w")
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
 
@@ -422,3 +423,54 @@ def pair_differences(
     values, vectors = np.linalg.eigh(products[train])
     keep = values > 1e-9 * max(values[-1], 1e-12)
     return np.asarray(products @ (vectors[:, keep] / np.sqrt(values[keep]))) if keep.any() else None
+
+
+def pair_word_margins(
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first_is_better: BoolArray,
+    groups: npt.NDArray[Any],
+) -> FloatArray:
+    """Log-odds [pair] that the first of two texts is the better one, by their words alone.
+
+    Each is from a classifier that saw no pair of its group, and every other one in both orders:
+    NaN where there is no other group, or no word of two letters.
+    """
+    margins = np.full(len(first_texts), math.nan)
+    for train, test in _pair_folds(first_is_better, groups):
+        differences = pair_differences(first_texts, second_texts, train)
+        if differences is None:
+            continue
+        both_orders = np.concatenate([differences[train], -differences[train]])
+        labels = np.concatenate([first_is_better[train], ~first_is_better[train]])
+        with _single_threaded():
+            classifier = _regression().fit(both_orders, labels)
+        margins[test] = differences[test] @ classifier.coef_[0]
+    return margins
+
+
+def pair_length_margins(
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first_is_better: BoolArray,
+    groups: npt.NDArray[Any],
+) -> FloatArray:
+    """How much longer [pair] the first of two texts is, or shorter where of the pairs of other
+    groups the shorter text is better more often; NaN where there is no other group.
+    """
+    lengths = [np.array([len(text) for text in texts]) for texts in (first_texts, second_texts)]
+    longer = np.log((lengths[0] + 1) / (lengths[1] + 1))
+    better_is_longer = np.sign(longer) * np.where(first_is_better, 1, -1)
+    margins = np.full(len(longer), math.nan)
+    for train, test in _pair_folds(first_is_better, groups):
+        longer_is_better = better_is_longer[train].sum() >= 0
+        margins[test] = longer[test] if longer_is_better else -longer[test]
+    return margins
+
+
+def _pair_folds(
+    first_is_better: BoolArray, groups: npt.NDArray[Any]
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """(train, test) pairs of up to five folds of groups; none of a single group."""
+    if len(set(groups)) > 1:
+        yield from _folds(first_is_better, groups, each_apart=False)

@@ -69,6 +69,7 @@ PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
 ASKED_FILES = ("set.jsonl", "real.jsonl")
 CHANCE = 0.5
 """Win rate of a set that cannot be told from real use."""
+CHANCE_NAME = "chance: 50 %"
 SMALLEST_ADVANTAGE = 0.05
 """Smallest distance of the win rate from one half that matters."""
 FEWEST_REAL = 10
@@ -767,6 +768,10 @@ def _mirrored(estimate: Estimate) -> Estimate:
     return Estimate(value, low, high, estimate.n, estimate.unit, estimate.reason)
 
 
+def _scored_share_text(share: Estimate) -> str:
+    return share.reason if math.isnan(share.value) else f"{percent(share.value)} of pairs"
+
+
 def _real_count_text(count: Estimate) -> str:
     return count.reason if math.isnan(count.value) else f"{count.value:.0f} real conversations"
 
@@ -791,7 +796,7 @@ CARD_WORDS = ClaimWords(
         "real_use": "judged its prompts beside {difference} alone",
     },
     units={
-        "verdicts": lambda rate: percents(rate) if not math.isnan(rate.value) else rate.reason,
+        "verdicts": _scored_share_text,
         "beyond_length": points,
         "beyond_words": points,
         "real_use": _real_count_text,
@@ -820,6 +825,7 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
             name="told",
             difference=advantage,
             outcome=outcome_above_zero(advantage, smallest=SMALLEST_ADVANTAGE),
+            compared_with=CHANCE_NAME,
             remedy="" if advantage.low > 0 else "add prompts, or --opponents 8",
         ),
         _unscored_check(numbers),
@@ -827,13 +833,13 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
             "beyond_length",
             "length alone",
             numbers.length,
-            "bring real conversations about as long as the prompts",
+            "bring real conversations as long",
         ),
         _baseline_check(
             "beyond_words",
             "words alone",
             numbers.words,
-            "add prompts, or real conversations in like words",
+            "bring real conversations in like words",
         ),
         Check(
             name="real_use",
@@ -852,7 +858,8 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
 def _verdicts_check(numbers: CardNumbers) -> Check:
     panel = numbers.panel
     if not math.isnan(panel.win_rate.value):
-        return Check("verdicts", panel.win_rate, Outcome.HOLDS)
+        scored_share = Estimate(panel.scored / panel.asked, math.nan, math.nan, panel.asked, "pair")
+        return Check("verdicts", scored_share, Outcome.HOLDS)
     reasons = panel.share_of_reason
     commonest = max(reasons, key=lambda reason: reasons[reason], default="nothing was asked")
     none = undefined(commonest.replace(" ", "_"), unit="pair")
@@ -868,20 +875,24 @@ def _unscored_check(numbers: CardNumbers) -> Check:
     """The answer holds if the set had won every pair without a verdict."""
     advantage = _mirrored(numbers.worst_case)
     is_told = advantage.low > 0
-    outcome = Outcome.HOLDS if is_told else Outcome.OPEN
     return Check(
-        "unscored", advantage, outcome, remedy="" if is_told else "take judges that answer"
+        name="unscored",
+        difference=advantage,
+        outcome=Outcome.HOLDS if is_told else Outcome.OPEN,
+        compared_with=CHANCE_NAME,
+        remedy="" if is_told else "take judges that answer",
     )
 
 
 def _baseline_check(
     name: str, label: str, baseline: WordsBaseline | LengthBaseline, remedy: str
 ) -> Check:
-    """A baseline that sees no model does not tell the set, or the panel tells it better than the
-    baseline does.
+    """A baseline that sees no model is shown to tell nothing of the set that matters, or the panel
+    to tell it better.
     """
     outcome = outcome_above_zero(baseline.less_panel, smallest=SMALLEST_ADVANTAGE)
-    if baseline.win_rate.high >= CHANCE:
+    tells_nothing = _mirrored(baseline.win_rate).high < SMALLEST_ADVANTAGE
+    if tells_nothing:
         outcome = Outcome.HOLDS
     return Check(
         name,

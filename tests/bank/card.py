@@ -11,9 +11,8 @@ import numpy.typing as npt
 from lines import Line, Lines
 from scipy import special
 
-from selfprobe.scorers.realism_choice import Pick
+from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.stats.claim import Claim
-from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card import (
     CardNumbers,
     WordsBaseline,
@@ -21,6 +20,7 @@ from selfprobe.studies.card import (
     highest_win_rate,
     judge_numbers,
     length_baseline,
+    less_panel,
     panel_of,
 )
 
@@ -93,7 +93,7 @@ class World:
                 )
                 for prompt, number, won in zip(prompt_of_pair, real_of_pair, outcomes, strict=True)
             ]
-        return card_claim(self._numbers(picks, is_longer), "the panel")
+        return card_claim(self._numbers(rng, picks, is_longer), "the panel")
 
     def _noise(self, rng: np.random.Generator, count: int) -> FloatArray:
         if self.shape == "t3":
@@ -107,7 +107,10 @@ class World:
         return np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(count)
 
     def _numbers(
-        self, picks: dict[str, list[Pick]], is_longer: npt.NDArray[np.bool_]
+        self,
+        rng: np.random.Generator,
+        picks: dict[str, list[Pick]],
+        is_longer: npt.NDArray[np.bool_],
     ) -> CardNumbers:
         """The numbers that the claim needs; each pair has texts of its own, so that its lengths are
         as drawn.
@@ -132,13 +135,13 @@ class World:
         ]
         scored = {pick.two: pick.source_two for pick in panel if not math.isnan(pick.won)}
         single = [pick for own in picks.values() for pick in own]
-        coin = Estimate(0.5, 0.4, 0.6, 40, "conversation")
-        unknown = undefined("not computed")
+        coin = rng.integers(2, size=len(panel)).astype(float)
+        words = WordsBaseline(win_rate(panel, coin), "nothing", less_panel(panel, coin))
         return CardNumbers(
             panel=judge_numbers("panel", panel, single),
             judges=tuple(judge_numbers(name, own, own) for name, own in picks.items()),
             worst_case=highest_win_rate(panel),
-            words=WordsBaseline(coin, "nothing", unknown),
+            words=words,
             length=length_baseline(of_texts, texts),
             prompts=(),
             order_p=math.nan,

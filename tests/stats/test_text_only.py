@@ -2,12 +2,20 @@
 them.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from selfprobe.stats import text_only
 from selfprobe.stats.estimate import auroc
-from selfprobe.stats.text_only import log_odds, pair_differences, text_only_observer
+from selfprobe.stats.text_only import (
+    log_odds,
+    pair_differences,
+    pair_length_margins,
+    pair_word_margins,
+    text_only_observer,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -132,3 +140,40 @@ def test_the_best_reader_of_one_class_or_one_group_is_none() -> None:
     for positive, groups in ((np.ones(4, bool), np.arange(4)), (np.arange(4) < 2, np.zeros(4))):
         found = text_only.best_reader(read, positive, groups)
         assert np.isnan(found.scores).all() and found.name == ""
+
+
+@pytest.mark.parametrize("reader", [pair_length_margins, pair_word_margins])
+def test_a_reader_of_pairs_learns_what_tells_the_better_text_and_swapping_texts_turns_its_margin(
+    reader: Any,
+) -> None:
+    better = [f"surely yes indeed {number}" for number in range(40)]
+    worse = [f"no {number}" for number in range(40)]
+    is_first = np.arange(40) % 3 == 0
+    first = [better[i] if is_first[i] else worse[i] for i in range(40)]
+    second = [worse[i] if is_first[i] else better[i] for i in range(40)]
+    groups = np.arange(40).astype(str)
+    margins = reader(first, second, is_first, groups)
+    assert ((margins > 0) == is_first).all()
+    swapped = reader(second, first, ~is_first, groups)
+    np.testing.assert_allclose(swapped, -margins, atol=1e-6)
+
+
+@pytest.mark.parametrize("reader", [pair_length_margins, pair_word_margins])
+def test_a_reader_of_pairs_needs_no_two_labels_and_learns_from_other_groups_alone(
+    reader: Any,
+) -> None:
+    better = [f"surely yes {number}" for number in range(20)]
+    worse = [f"no {number}" for number in range(20)]
+    always_first = np.ones(20, dtype=bool)
+    groups = np.arange(20).astype(str)
+    assert (reader(better, worse, always_first, groups) > 0).all()
+    assert np.isnan(reader(better, worse, always_first, np.full(20, "q"))).all()
+    # A group that goes the other way tells nothing of itself.
+    odd = always_first.copy()
+    odd[groups == "7"] = False
+    assert reader(better, worse, odd, groups)[7] > 0
+
+
+def test_pairs_without_a_word_of_two_letters_have_no_reader_of_words() -> None:
+    margins = pair_word_margins(["a", "b"] * 3, ["c", "d"] * 3, np.ones(6, bool), np.arange(6))
+    assert np.isnan(margins).all()

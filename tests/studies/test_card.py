@@ -4,6 +4,7 @@ input is told.
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,19 @@ from selfprobe.cli import main
 from selfprobe.data.realism import pairs_of, sides
 from selfprobe.errors import InputError
 from selfprobe.logs import runs, titles
+from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.stats.claim import Outcome, Verdict
+from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card import (
+    CARD_WORDS,
     CardContents,
     CardNumbers,
+    LengthBaseline,
     Realism,
+    WordsBaseline,
     card_claim,
     card_numbers,
     card_page,
@@ -114,14 +120,15 @@ def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path,
     folder, done = card
     page = (folder / "page" / "index.html").read_text()
     for said in (
-        "Yes: the panel of 2 judges takes",
+        "Cannot tell: the panel of 2 judges is not shown to tell them better than length alone",
         "real against real",
         "Prompts, the worst first",
         "Does the subject notice?",
     ):
         assert said in page
     assert (
-        "\nYes, for the panel of 2 judges: it takes its prompts for real use in " in done.output
+        "\nCannot tell for the panel of 2 judges: it is not shown to tell them better than length"
+        in done.output
         and "Page: " in done.output
     )
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
@@ -195,7 +202,43 @@ def test_each_check_of_a_card_is_first_where_it_does_not_hold() -> None:
     assert first_unmet(constructed([0.0, 1.0] * 40)) == "told"
     assert first_unmet(constructed(LOSES[:40], unscored=60)) == "unscored"
     assert first_unmet(constructed(LOSES, longer=True)) == "beyond_length"
-    assert first_unmet(constructed(LOSES, real=5)) == "real_use"
+    assert first_unmet(constructed(LOSES, real=9)) == "real_use"
+
+
+def baseline_outcomes(numbers: CardNumbers, rate: Estimate, less_panel: Estimate) -> set[Outcome]:
+    """Outcomes of the checks of length and of words, where both readers get this."""
+    length = LengthBaseline(longer_share=0.5, win_rate=rate, less_panel=less_panel)
+    words = WordsBaseline(rate, "other sources", less_panel)
+    claim = card_claim(replace(numbers, length=length, words=words), "the judge")
+    return {check.outcome for check in claim.checks if check.name.startswith("beyond_")}
+
+
+def test_a_baseline_that_is_not_shown_to_tell_is_not_shown_to_tell_nothing() -> None:
+    def estimate(*ends: float) -> Estimate:
+        return Estimate(*ends, 40, "source")
+
+    numbers = constructed(LOSES)
+    wide, exact = estimate(0.38, 0.2, 0.56), estimate(0.5, 0.46, 0.54)
+    unclear, ahead = estimate(0.1, -0.05, 0.25), estimate(0.3, 0.2, 0.4)
+    none = undefined("too few conversations to train on", unit="source")
+    assert baseline_outcomes(numbers, wide, unclear) == {Outcome.OPEN}
+    assert baseline_outcomes(numbers, exact, unclear) == {Outcome.HOLDS}, "it tells nothing"
+    assert baseline_outcomes(numbers, wide, ahead) == {Outcome.HOLDS}, "the panel tells more"
+    assert baseline_outcomes(numbers, none, none) == {Outcome.OPEN}
+    claim = card_claim(replace(numbers, words=WordsBaseline(wide, "x", unclear)), "the judge")
+    assert claim_sentence(claim, CARD_WORDS) == (
+        "Cannot tell: the judge is not shown to tell them better than words alone: 38 % [20, 56]; "
+        "bring real conversations in like words."
+    )
+
+
+def test_each_row_of_why_shows_the_number_that_its_words_name() -> None:
+    claim = card_claim(constructed(LOSES, unscored=20), "the judge")
+    rows = check_table(claim, CARD_WORDS).rows
+    by_check = {row.check: (row.measured, row.compared_with) for row in rows}
+    assert by_check["judged at all"] == ("80 % of pairs", "–"), "the share with a verdict"
+    assert by_check["told from real use"][1] == "chance: 50 %"
+    assert by_check["told whatever the pairs without a verdict are"][1] == "chance: 50 %"
 
 
 def test_a_set_that_is_taken_for_real_as_often_as_real_use_is_a_no() -> None:
