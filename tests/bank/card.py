@@ -16,6 +16,7 @@ from selfprobe.stats.claim import Claim
 from selfprobe.studies.card import (
     CardNumbers,
     WordsBaseline,
+    beyond_rule,
     card_claim,
     highest_win_rate,
     judge_numbers,
@@ -61,9 +62,12 @@ class World:
     """Whether a second judge says the reverse of the first."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
-        pairs = self.prompts * self.opponents
-        prompt_of_pair = np.repeat(np.arange(self.prompts), self.opponents)
-        real_of_pair = rng.permutation(np.resize(np.arange(self.real), pairs))
+        drawn_prompts = np.repeat(np.arange(self.prompts), self.opponents)
+        drawn_real = rng.permutation(np.resize(np.arange(self.real), len(drawn_prompts)))
+        # Nobody is asked twice about one pair.
+        pair_codes = np.unique(drawn_prompts * self.real + drawn_real)
+        prompt_of_pair, real_of_pair = np.divmod(pair_codes, self.real)
+        pairs = len(pair_codes)
         prompt_source = self._sources(self.prompt_sources, self.prompts)
         real_source = np.arange(self.real) % (self.real_sources or self.real)
         prompt_look = self.prompt_sd * self._noise(rng, prompt_source.max() + 1)[prompt_source]
@@ -136,7 +140,12 @@ class World:
         scored = {pick.two: pick.source_two for pick in panel if not math.isnan(pick.won)}
         single = [pick for own in picks.values() for pick in own]
         coin = rng.integers(2, size=len(panel)).astype(float)
-        words = WordsBaseline(win_rate(panel, coin), "nothing", less_panel(panel, coin))
+        words = WordsBaseline(
+            win_rate(panel, coin),
+            "nothing",
+            less_panel(panel, coin),
+            beyond_rule(panel, coin - 0.5),
+        )
         return CardNumbers(
             panel=judge_numbers("panel", panel, single),
             judges=tuple(judge_numbers(name, own, own) for name, own in picks.items()),

@@ -156,17 +156,23 @@ LINES: Lines = {
         world(goes_by_length=4.0, longer_is_better=0.7)
     ),
     "goes by a word of the better text": Line(world(goes_by_word=4.0, telling_words=0.9)),
+    "goes by a word that half of the better texts say, 300 pairs": Line(
+        world(goes_by_word=4.0, telling_words=0.5, pairs=300)
+    ),
     "prefers the worse": Line(world(knows=-0.8)),
-    "prefers the better, 70 %": Line(world(knows=0.8), True, 0.6),
-    "prefers the better, 62 %, 300 pairs": Line(world(knows=0.45, pairs=300), True, 0.6),
-    "prefers the better, 79 %, 30 pairs": Line(world(knows=1.2, pairs=30), True, 0.35),
+    "prefers the better, 70 %": Line(world(knows=0.8), True, 0.8),
+    "prefers the better, 62 %, 300 pairs": Line(world(knows=0.45, pairs=300), True, 0.8),
+    "prefers the better, 79 %, 30 pairs": Line(world(knows=1.2, pairs=30), True, 0.6),
     "prefers the better, 70 %, mostly the first place": Line(
-        world(knows=0.8, first=3.0), True, 0.6
+        world(knows=0.8, first=3.0), True, 0.8
     ),
     "prefers the better, 79 %, a tenth unscored": Line(
         world(knows=1.2, unscored=0.1, hides_misses=0.1), True, 0.8
     ),
+    "prefers the better, 70 %, length alone gets 80 %": Line(
+        world(knows=0.8, longer_is_better=0.8), True, 0.6
+    ),
     "prefers the better, 12 questions of 8": Line(
-        world(knows=1.2, group_sizes=(8,) * 12, group_sd=0.5), True, 0.4
+        world(knows=1.2, group_sizes=(8,) * 12, group_sd=0.5), True, 0.6
     ),
 }

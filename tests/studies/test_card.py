@@ -120,15 +120,14 @@ def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path,
     folder, done = card
     page = (folder / "page" / "index.html").read_text()
     for said in (
-        "Cannot tell: the panel of 2 judges is not shown to tell them better than length alone",
+        "Yes: the panel of 2 judges takes",
         "real against real",
         "Prompts, the worst first",
         "Does the subject notice?",
     ):
         assert said in page
     assert (
-        "\nCannot tell for the panel of 2 judges: it is not shown to tell them better than length"
-        in done.output
+        "\nYes, for the panel of 2 judges: it takes its prompts for real use in " in done.output
         and "Page: " in done.output
     )
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
@@ -205,31 +204,34 @@ def test_each_check_of_a_card_is_first_where_it_does_not_hold() -> None:
     assert first_unmet(constructed(LOSES, real=9)) == "real_use"
 
 
-def baseline_outcomes(numbers: CardNumbers, rate: Estimate, less_panel: Estimate) -> set[Outcome]:
-    """Outcomes of the checks of length and of words, where both readers get this."""
-    length = LengthBaseline(longer_share=0.5, win_rate=rate, less_panel=less_panel)
-    words = WordsBaseline(rate, "other sources", less_panel)
-    claim = card_claim(replace(numbers, length=length, words=words), "the judge")
-    return {check.outcome for check in claim.checks if check.name.startswith("beyond_")}
+def estimate(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value, low, high, 40, "source")
 
 
-def test_a_baseline_that_is_not_shown_to_tell_is_not_shown_to_tell_nothing() -> None:
-    def estimate(*ends: float) -> Estimate:
-        return Estimate(*ends, 40, "source")
-
-    numbers = constructed(LOSES)
-    wide, exact = estimate(0.38, 0.2, 0.56), estimate(0.5, 0.46, 0.54)
-    unclear, ahead = estimate(0.1, -0.05, 0.25), estimate(0.3, 0.2, 0.4)
-    none = undefined("too few conversations to train on", unit="source")
-    assert baseline_outcomes(numbers, wide, unclear) == {Outcome.OPEN}
-    assert baseline_outcomes(numbers, exact, unclear) == {Outcome.HOLDS}, "it tells nothing"
-    assert baseline_outcomes(numbers, wide, ahead) == {Outcome.HOLDS}, "the panel tells more"
-    assert baseline_outcomes(numbers, none, none) == {Outcome.OPEN}
-    claim = card_claim(replace(numbers, words=WordsBaseline(wide, "x", unclear)), "the judge")
-    assert claim_sentence(claim, CARD_WORDS) == (
-        "Cannot tell: the judge is not shown to tell them better than words alone: 38 % [20, 56]; "
-        "bring real conversations in like words."
-    )
+@pytest.mark.parametrize(
+    ("beyond", "outcome"),
+    [
+        (estimate(0.2, 0.1, 0.3), Outcome.HOLDS),
+        (estimate(0.1, -0.05, 0.25), Outcome.OPEN),
+        (estimate(0.0, -0.04, 0.04), Outcome.FAILS),
+        (undefined("too few conversations to train on", unit="source"), Outcome.OPEN),
+    ],
+)
+@pytest.mark.parametrize("rate", [estimate(0.5, 0.46, 0.54), estimate(0.38, 0.2, 0.56)])
+def test_a_baseline_that_is_not_shown_to_tell_is_not_shown_to_tell_nothing(
+    rate: Estimate, beyond: Estimate, outcome: Outcome
+) -> None:
+    length = LengthBaseline(0.5, win_rate=rate, less_panel=beyond, beyond=beyond)
+    words = WordsBaseline(rate, "other sources", less_panel=beyond, beyond=beyond)
+    numbers = replace(constructed(LOSES), length=length, words=words)
+    claim = card_claim(numbers, "the judge")
+    outcome_of = {check.name: check.outcome for check in claim.checks}
+    assert outcome_of["beyond_length"] is outcome_of["beyond_words"] is outcome
+    if outcome is Outcome.OPEN:
+        sentence = claim_sentence(claim, CARD_WORDS)
+        assert sentence.startswith(
+            "Cannot tell: the judge is not shown to tell them by more than length alone: "
+        )
 
 
 def test_each_row_of_why_shows_the_number_that_its_words_name() -> None:

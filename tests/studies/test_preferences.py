@@ -78,11 +78,11 @@ NOTHING = (math.nan, math.nan, math.nan)
 EVEN = (0.5, 0.4, 0.6)
 
 
-def baseline(accuracy: float, lead: Ends) -> TextBaseline:
-    """What a reader of the texts gets, and the judge's lead over it."""
+def baseline(accuracy: float, beyond: Ends) -> TextBaseline:
+    """What a reader of the texts gets, and what the judge knows beyond it."""
     return TextBaseline(
         Estimate(accuracy, accuracy - 0.1, accuracy + 0.1, 40, "question"),
-        Estimate(*lead, 40, "question"),
+        Estimate(*beyond, 40, "question"),
     )
 
 
@@ -190,9 +190,9 @@ def test_a_run_that_was_asked_in_one_order_alone_says_what_would_decide_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("reader", "name"), [(TextReader.LENGTH, "above_length"), (TextReader.WORDS, "above_words")]
+    ("reader", "name"), [(TextReader.LENGTH, "beyond_length"), (TextReader.WORDS, "beyond_words")]
 )
-def test_a_judge_that_is_no_better_than_a_reader_of_the_texts_is_explained_by_it(
+def test_a_judge_that_knows_no_more_than_a_reader_of_the_texts_is_explained_by_it(
     reader: TextReader, name: str
 ) -> None:
     run = judged((0.7, 0.6, 0.8), EVEN)
@@ -201,7 +201,7 @@ def test_a_judge_that_is_no_better_than_a_reader_of_the_texts_is_explained_by_it
     assert claim.verdict is Verdict.NO and claim.explanation is not None
     assert claim.explanation.name == name
     assert claim_sentence(claim, PREFERENCE_WORDS) == (
-        "No: m prefers the better text in 70 % [60, 80] of pairs, no better than "
+        "No: m prefers the better text in 70 % [60, 80] of pairs, explained by "
         f"{reader.value}: 72 % [62, 82]."
     )
     unclear = replace(run, baselines=BLIND | {reader: baseline(0.6, (0.1, -0.02, 0.22))})
@@ -214,14 +214,14 @@ def test_a_judge_that_is_no_better_than_a_reader_of_the_texts_is_explained_by_it
     assert {check.outcome for check in claim.checks[-2:]} == {Outcome.OPEN}
 
 
-def test_a_yes_names_its_strongest_competitor() -> None:
+def test_a_yes_says_what_the_texts_alone_get() -> None:
     run = replace(
         judged((0.8, 0.7, 0.9), EVEN),
         baselines=BLIND | {TextReader.WORDS: baseline(0.65, (0.15, 0.05, 0.25))},
     )
     assert claim_sentence(preference_claim(run, "m"), PREFERENCE_WORDS) == (
         "Yes: m prefers the better text in 80 % [70, 90] of pairs, asked by pairwise_preference; "
-        "closest is words alone: 65 % [55, 75]."
+        "length alone gets 50 %, words alone gets 65 %."
     )
 
 
@@ -233,14 +233,17 @@ def test_each_row_of_why_shows_the_number_that_its_words_name() -> None:
     }
     assert rows["given to verdicts"] == ("75 %", "–"), "the share with a verdict, not the accuracy"
     assert rows["above guessing"] == ("80 % [70, 90]", "guessing: 50 %")
-    assert rows["above a reader of length"] == (
+    assert rows["above guessing by more than length"] == (
         "+20 points [+10, +30]",
         "length alone: 50 % [40, 60]",
     )
 
 
-def judged_pairs(telling: float, count: int = 60) -> list[JudgedPair]:
-    """Pairs whose better text is the longer one in a share of `telling`, and a judge of length."""
+def judged_pairs(telling: float, count: int = 80, *, by_length: bool = True) -> list[JudgedPair]:
+    """Pairs whose better text is the longer one in a share of `telling`.
+
+    Their judge goes by length, or knows the better text in two of three pairs whatever the length.
+    """
     pairs = []
     for number in range(count):
         better_is_longer = number < telling * count
@@ -248,24 +251,36 @@ def judged_pairs(telling: float, count: int = 60) -> list[JudgedPair]:
         worse = "a plain text" + " that goes on" * (not better_is_longer)
         is_first = number % 2 == 0
         texts = (better, worse) if is_first else (worse, better)
-        pairs.append(JudgedPair(*texts, is_first, f"q{number}", float(better_is_longer)))
+        value = float(better_is_longer if by_length else number % 3 > 0)
+        pairs.append(JudgedPair(*texts, is_first, f"q{number}", value))
     return pairs
 
 
-def test_a_judge_that_goes_by_length_is_not_above_the_reader_of_length() -> None:
-    baselines = text_baselines(judged_pairs(1.0))
-    for reader in TextReader:
-        assert baselines[reader].accuracy.value == 1.0
-        assert baselines[reader].lead.value == 0.0 and baselines[reader].lead.high > 0
-    half = text_baselines(judged_pairs(0.5))
-    assert half[TextReader.LENGTH].accuracy.value < 0.7
+def test_a_judge_that_goes_by_length_knows_nothing_beyond_it() -> None:
+    for baseline_of_reader in text_baselines(judged_pairs(0.8)).values():
+        assert baseline_of_reader.accuracy.value == pytest.approx(0.8)
+        assert baseline_of_reader.beyond.value == pytest.approx(0.0, abs=1e-9)
+        assert baseline_of_reader.beyond.low < 0 < baseline_of_reader.beyond.high
+
+
+def test_a_judge_that_knows_of_its_own_keeps_that_beyond_a_better_reader() -> None:
+    baselines = text_baselines(judged_pairs(0.8, by_length=False))
+    length = baselines[TextReader.LENGTH]
+    assert length.accuracy.value == pytest.approx(0.8)
+    assert 0.1 < length.beyond.value < 0.25
+
+
+def test_where_length_tells_all_nothing_beyond_it_can_be_seen() -> None:
+    length = text_baselines(judged_pairs(1.0))[TextReader.LENGTH]
+    assert length.accuracy.value == 1.0 and math.isnan(length.beyond.value)
+    assert length.beyond.reason == "it leaves too few pairs to see more"
 
 
 def test_no_pair_and_pairs_of_one_question_teach_a_reader_nothing() -> None:
     for pairs in ([], [replace(pair, group="q") for pair in judged_pairs(1.0, 8)]):
         for baseline_of_reader in text_baselines(pairs).values():
-            assert math.isnan(baseline_of_reader.lead.value)
-            assert baseline_of_reader.lead.reason == "too few pairs to learn from"
+            assert math.isnan(baseline_of_reader.beyond.value)
+            assert baseline_of_reader.beyond.reason == "too few pairs to learn from"
 
 
 def test_readers_see_the_texts_of_the_log_where_the_better_text_is_always_the_shorter(
@@ -291,4 +306,4 @@ def test_readers_see_the_texts_of_the_log_where_the_better_text_is_always_the_sh
     assert {run.baselines[reader].accuracy.value for reader in TextReader} == {1.0}
     claim = preference_claim(run, "ada")
     assert claim.verdict is not Verdict.YES
-    assert claim.first_unmet_check is not None and claim.first_unmet_check.name == "above_length"
+    assert claim.first_unmet_check is not None and claim.first_unmet_check.name == "beyond_length"

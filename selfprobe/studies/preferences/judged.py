@@ -21,8 +21,9 @@ from selfprobe.page.plots import cut_name
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.stats.estimate import FEW, Estimate, clustered_mean, undefined
 from selfprobe.stats.text_only import (
-    BoolArray,
     FloatArray,
+    advantages_beyond_reader,
+    pair_keyword_margins,
     pair_length_margins,
     pair_word_margins,
 )
@@ -72,8 +73,8 @@ class TextBaseline:
 
     accuracy: Estimate
     """Share of the pairs whose better text it names; a tie is half."""
-    lead: Estimate
-    """The judge's share less the reader's, pair by pair."""
+    beyond: Estimate
+    """The judge's advantage over guessing among pairs on which the reader says the same."""
 
 
 @dataclass(frozen=True)
@@ -261,34 +262,40 @@ def text_baselines(judged_pairs: Sequence[JudgedPair]) -> dict[TextReader, TextB
     baselines = {}
     for reader, margins_of_reader in READER_MARGINS.items():
         margins = margins_of_reader(first_texts, second_texts, first_is_better, groups)
-        reader_values = _values_of_margins(margins, first_is_better)
-        baselines[reader] = text_baseline(judge_values, reader_values, groups)
+        if reader is TextReader.WORDS:
+            keyword_margins = pair_keyword_margins(
+                first_texts, second_texts, first_is_better, groups
+            )
+            margins = np.concatenate([margins[:, None], keyword_margins], axis=1)
+        else:
+            margins = margins[:, None]
+        right_margins = np.where(first_is_better[:, None], margins, -margins)
+        baselines[reader] = text_baseline(judge_values, right_margins, groups)
     return baselines
 
 
-def _values_of_margins(margins: FloatArray, first_is_better: BoolArray) -> FloatArray:
-    """1 where a margin names the better text, 0 where the other one, .5 for a tie, [pair]."""
-    direction = np.where(first_is_better, 1, -1)
-    return np.asarray(0.5 + np.sign(margins.round(9)) * direction / 2)
-
-
 def text_baseline(
-    judge_values: FloatArray, reader_values: FloatArray, groups: StrArray
+    judge_values: FloatArray, reader_margins: FloatArray, groups: StrArray
 ) -> TextBaseline:
-    """A reader's share of pairs, and the judge's lead over it.
+    """A reader's share of pairs, and what the judge knows beyond it.
 
     Args:
         judge_values: 1 where the judge prefers the better text, 0 or .5, [pair].
-        reader_values: The reader's, [pair]; NaN where it could learn nothing.
+        reader_margins: Above 0 where a reader names the better text, [pair, reader]; NaN where it
+            could learn nothing. The first one's accuracy counts.
         groups: Question of each pair.
     """
-    if not np.isfinite(reader_values).any():
+    if not np.isfinite(reader_margins).any():
         nothing = undefined("too few pairs to learn from", unit="question")
         return TextBaseline(nothing, nothing)
-    lead = clustered_mean(
-        judge_values - reader_values, groups, unit="question", interval="difference"
-    )
-    return TextBaseline(clustered_mean(reader_values, groups, unit="question"), lead)
+    reader_values = 0.5 + np.sign(reader_margins[:, 0].round(9)) / 2
+    accuracy = clustered_mean(reader_values, groups, unit="question")
+    advantages = advantages_beyond_reader(judge_values, reader_margins)
+    if not np.isfinite(advantages).any():
+        reason = "it leaves too few pairs to see more"
+        return TextBaseline(accuracy, undefined(reason, unit="question"))
+    beyond = clustered_mean(advantages, groups, unit="question", interval="difference")
+    return TextBaseline(accuracy, beyond)
 
 
 # ---- the verdicts of logs, for other studies

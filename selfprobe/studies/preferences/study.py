@@ -59,8 +59,10 @@ PREFERENCE_METHOD = (
     "same text. A run chooses by place where the whole interval of its share of choices of one "
     "place is above 75 %: at least half of the pairs are then decided so. Two readers see the texts "
     "and no question: length alone takes the longer text, or the shorter where that is right more "
-    "often; words alone is TF-IDF and logistic regression. Each learns from the pairs of other "
-    "questions, and a Yes takes a lead over both with its whole interval. "
+    "often; words alone is TF-IDF and logistic regression, with the one, two and four words that "
+    "tell most beside it. Each learns from the pairs of other "
+    "questions. What is beyond a reader is the judge's advantage over guessing among pairs on which "
+    "the reader says the same, as far as a line tells; a Yes takes its whole interval above 0. "
     "Intervals resample questions, since pairs of one question are alike. Probes of a model's "
     "states are a page of their own: selfprobe probe run."
 )
@@ -104,43 +106,41 @@ def _share_text(share: Estimate) -> str:
     return share.reason if math.isnan(share.value) else percents(share)
 
 
-def _lead_text(lead: Estimate) -> str:
-    return lead.reason if math.isnan(lead.value) else points(lead)
+def _points_text(beyond: Estimate) -> str:
+    return beyond.reason if math.isnan(beyond.value) else points(beyond)
 
 
-READER_CHECKS = {TextReader.LENGTH: "above_length", TextReader.WORDS: "above_words"}
+READER_CHECKS = {TextReader.LENGTH: "beyond_length", TextReader.WORDS: "beyond_words"}
 READER_REMEDIES = {
     TextReader.LENGTH: "add pairs, or pairs of texts about as long",
     TextReader.WORDS: "add pairs, or pairs of texts in like words",
 }
-_NOT_ABOVE_READER = (
-    "prefers the better text in {effect} of pairs, and is not shown to be above {competitor}"
-)
+_NOT_BEYOND_READER = "prefers the better text in {effect} of pairs, which {competitor} may explain"
 PREFERENCE_WORDS = ClaimWords(
-    yes="prefers the better text in {effect} of pairs, asked by {task}; closest is {competitor}",
+    yes="prefers the better text in {effect} of pairs, asked by {task}; {readers}",
     no="prefers the better text in {effect} of pairs, at most {smallest} above guessing",
-    explained="prefers the better text in {effect} of pairs, no better than {competitor}",
+    explained="prefers the better text in {effect} of pairs, explained by {competitor}",
     checks={
         "verdicts": "given to verdicts",
         "by_preference": "choosing by more than place",
         "above_guessing": "above guessing",
         "unscored": "above guessing whatever the pairs without a verdict are",
-        "above_length": "above a reader of length",
-        "above_words": "above a reader of words",
+        "beyond_length": "above guessing by more than length",
+        "beyond_words": "above guessing by more than words",
     },
     unmet={
         "verdicts": "has a verdict on no pair",
         "by_preference": "{by_place}",
         "above_guessing": "prefers the better text in {effect} of pairs, and guessing gets 50 %",
         "unscored": "prefers the better text in {effect} of pairs, and {unscored} have no verdict",
-        "above_length": _NOT_ABOVE_READER,
-        "above_words": _NOT_ABOVE_READER,
+        "beyond_length": _NOT_BEYOND_READER,
+        "beyond_words": _NOT_BEYOND_READER,
     },
     units={
         "verdicts": _share_text,
         "by_preference": _share_text,
-        "above_length": _lead_text,
-        "above_words": _lead_text,
+        "beyond_length": _points_text,
+        "beyond_words": _points_text,
     },
     write=_accuracy_text,
     kind="runs",
@@ -183,10 +183,15 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
         ),
     ]
     checks += [_reader_check(reader, run.baselines.get(reader)) for reader in TextReader]
+    reader_texts = [
+        f"{reader.value} gets {percent(_reader_accuracy(run, reader).value)}"
+        for reader in TextReader
+    ]
     details = {
         "task": run.task,
         "by_place": run.place_sentence or "was asked in one order alone",
         "unscored": percent(run.metrics.get("unscored")),
+        "readers": ", ".join(reader_texts),
     }
     return Claim(subject, advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
 
@@ -214,20 +219,21 @@ def _place_check(run: JudgedRun, *, is_above_guessing: bool) -> Check:
 
 
 def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
-    """The requirement that a judge is above a reader of the texts alone, which explains it if it
-    reaches as much.
+    """The requirement that a judge is above guessing by more than a reader of the texts alone tells,
+    which explains it if nothing is left.
     """
     name = READER_CHECKS[reader]
-    if baseline is None or math.isnan(baseline.lead.value):
-        reason = baseline.lead.reason if baseline else "no pair has a verdict"
-        nothing = undefined(reason, unit="question")
+    if baseline is None:
+        nothing = undefined("no pair has a verdict", unit="question")
         return Check(name, nothing, Outcome.OPEN, reader.value, remedy="add pairs")
-    outcome = outcome_above_zero(baseline.lead, smallest=SMALLEST_ADVANTAGE)
+    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
+    has_accuracy = not math.isnan(baseline.accuracy.value)
+    accuracy_text = f"{reader.value}: {percents(baseline.accuracy)}"
     return Check(
         name=name,
-        difference=baseline.lead,
+        difference=baseline.beyond,
         outcome=outcome,
-        compared_with=f"{reader.value}: {percents(baseline.accuracy)}",
+        compared_with=accuracy_text if has_accuracy else reader.value,
         explains=True,
         remedy="" if outcome is Outcome.HOLDS else READER_REMEDIES[reader],
     )
