@@ -505,10 +505,10 @@ def pair_keyword_margins(
                 likeness = np.abs(differences[train].T @ rest)
                 likeness[chosen] = -1
                 chosen.append(int(likeness.round(9).argmax()))
-                known = differences[np.ix_(train, chosen)]
+                known = differences[train][:, chosen]
                 weights = np.linalg.lstsq(known, labels[train], rcond=None)[0]
                 rest = labels[train] - known @ weights
-            margins[test, place] = differences[np.ix_(test, chosen)] @ weights
+            margins[test, place] = differences[test][:, chosen] @ weights
     return margins
 
 

@@ -19,9 +19,8 @@ from selfprobe.logs.decision import decisions_of
 from selfprobe.page import percents
 from selfprobe.page.plots import cut_name
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.stats.estimate import FEW, Estimate, clustered_mean, undefined
+from selfprobe.stats.estimate import FEW, Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.text_only import (
-    FloatArray,
     advantages_beyond_reader,
     pair_keyword_margins,
     pair_length_margins,
