@@ -102,6 +102,7 @@ def preference_probe(
             "probe_kind": probe_file.probe.kind,
             "probe_layer": probe_file.probe.layer,
             "orientation": probe_file.probe.orientation,
+            "orders": probe_file.probe.orders,
             "probe_model": card.model,
             "probe_revision": card.revision,
             "fitted_on": card.dataset,

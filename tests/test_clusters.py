@@ -17,7 +17,8 @@ from selfprobe.data.conversations import conversations
 from selfprobe.errors import InputError, warn_once
 from selfprobe.studies.awareness.study import Awareness, power
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.preferences.study import JudgedRun, Preferences
+from selfprobe.studies.preferences.judged import JudgedRun
+from selfprobe.studies.preferences.study import Preferences
 from selfprobe.studies.rewrite import Rewriting
 
 COUNT = 40

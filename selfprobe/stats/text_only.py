@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from selfprobe.stats.estimate import FloatArray, auroc
 
 IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 _WORD = re.compile(r"\w\w")
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
 
@@ -422,3 +424,147 @@ def pair_differences(
     values, vectors = np.linalg.eigh(products[train])
     keep = values > 1e-9 * max(values[-1], 1e-12)
     return np.asarray(products @ (vectors[:, keep] / np.sqrt(values[keep]))) if keep.any() else None
+
+
+def pair_word_margins(
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first_is_better: BoolArray,
+    groups: npt.NDArray[Any],
+) -> FloatArray:
+    """Log-odds [pair] that the first of two texts is the better one, by their words alone.
+
+    Each is from a classifier that saw no pair of its group, and every other one in both orders:
+    NaN where there is no other group, or no word of two letters.
+    """
+    margins = np.full(len(first_texts), math.nan)
+    for train, test in _pair_folds(first_is_better, groups):
+        differences = pair_differences(first_texts, second_texts, train)
+        if differences is None:
+            continue
+        both_orders = np.concatenate([differences[train], -differences[train]])
+        labels = np.concatenate([first_is_better[train], ~first_is_better[train]])
+        with _single_threaded():
+            classifier = _regression().fit(both_orders, labels)
+        margins[test] = differences[test] @ classifier.coef_[0]
+    return margins
+
+
+def pair_length_margins(
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first_is_better: BoolArray,
+    groups: npt.NDArray[Any],
+) -> FloatArray:
+    """How much longer [pair] the first of two texts is, or shorter where of the pairs of other
+    groups the shorter text is better more often; NaN where there is no other group.
+    """
+    lengths = [np.array([len(text) for text in texts]) for texts in (first_texts, second_texts)]
+    longer = np.log((lengths[0] + 1) / (lengths[1] + 1))
+    better_is_longer = np.sign(longer) * np.where(first_is_better, 1, -1)
+    margins = np.full(len(longer), math.nan)
+    for train, test in _pair_folds(first_is_better, groups):
+        longer_is_better = better_is_longer[train].sum() >= 0
+        margins[test] = longer[test] if longer_is_better else -longer[test]
+    return margins
+
+
+KEYWORD_COUNTS = (1, 2, 4)
+"""Numbers of words that the readers of few words go by."""
+LEAST_PAIRS_WITH_WORD = 3
+
+
+def pair_keyword_margins(
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first_is_better: BoolArray,
+    groups: npt.NDArray[Any],
+) -> FloatArray:
+    """Margins [pair, count] by the 1, 2 and 4 words that tell the better text best, each word said
+    by one of the two texts; learnt as in `pair_word_margins`, and 0 where no word is.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    pair_count = len(first_texts)
+    margins = np.full((pair_count, len(KEYWORD_COUNTS)), math.nan)
+    vectorizer = CountVectorizer(binary=True)
+    texts = [*first_texts, *second_texts]
+    if not any(map(vectorizer.build_analyzer(), texts)):
+        return margins
+    said = vectorizer.fit_transform(texts).tocsc()
+    difference = said[:pair_count] - said[pair_count:]
+    frequent = np.flatnonzero(abs(difference).sum(axis=0).A1 >= LEAST_PAIRS_WITH_WORD)
+    differences = difference[:, frequent].toarray().astype(float)
+    labels = np.where(first_is_better, 1.0, -1.0)
+    for train, test in _pair_folds(first_is_better, groups):
+        chosen: list[int] = []
+        rest = labels[train]
+        weights = np.zeros(0)
+        for place, keyword_count in enumerate(KEYWORD_COUNTS):
+            while len(chosen) < min(keyword_count, differences.shape[1]):
+                likeness = np.abs(differences[train].T @ rest)
+                likeness[chosen] = -1
+                chosen.append(int(likeness.round(9).argmax()))
+                known = differences[train][:, chosen]
+                weights = np.linalg.lstsq(known, labels[train], rcond=None)[0]
+                rest = labels[train] - known @ weights
+            margins[test, place] = differences[test][:, chosen] @ weights
+    return margins
+
+
+def _pair_folds(
+    first_is_better: BoolArray, groups: npt.NDArray[Any]
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """(train, test) pairs of up to five folds of groups; none of a single group."""
+    if len(set(groups)) > 1:
+        yield from _folds(first_is_better, groups, each_apart=False)
+
+
+LEAST_EFFECTIVE_PAIRS = 8
+"""Number of pairs that must be left to see what a judge knows beyond a reader."""
+
+
+def advantages_beyond_reader(judge_values: FloatArray, reader_margins: FloatArray) -> FloatArray:
+    """Values [pair] whose mean is a judge's advantage over guessing among pairs on which a reader
+    says the same, and whose spread is that of this mean.
+
+    It is the coefficient of the better text in a line for the judge's choice that has the reader's
+    choice and the rank of its margin too: 0 for a judge that goes by the reader and a coin, and
+    the share of right choices less one half where the reader knows nothing.
+
+    Args:
+        judge_values: 1 right, 0 wrong, .5 a tie, [pair]; NaN unscored.
+        reader_margins: Above 0 where the reader names the better text, [pair] or, of several
+            readers, [pair, reader]; NaN where it could not be trained.
+
+    Returns:
+        NaN where either has no value, and everywhere where the reader leaves fewer than
+        `LEAST_EFFECTIVE_PAIRS` pairs.
+    """
+    advantages = np.full(len(judge_values), math.nan)
+    all_margins = reader_margins.reshape(len(judge_values), -1)
+    is_known = ~(np.isnan(judge_values) | np.isnan(all_margins).any(axis=1))
+    pair_count = int(is_known.sum())
+    if pair_count < LEAST_EFFECTIVE_PAIRS:
+        return advantages
+    # Each pair is turned so that its better text is the first: 1 is right, -1 wrong.
+    choices = 2 * judge_values[is_known] - 1
+    margins = all_margins[is_known].round(9)
+    reader_choices = np.sign(margins)
+    margin_ranks = reader_choices * rankdata(np.abs(margins), axis=0) / pair_count
+    columns = np.concatenate([reader_choices, margin_ranks], axis=1)
+    both = np.stack([np.ones(pair_count), choices], axis=1)
+    rest_of_label, rest_of_choice = (
+        both - columns @ np.linalg.lstsq(columns, both, rcond=None)[0]
+    ).T
+    label_variance = float(np.mean(rest_of_label**2))
+    if label_variance < 1e-9:
+        return advantages
+    effective_pairs = pair_count * label_variance**2 / float(np.mean(rest_of_label**4))
+    if effective_pairs < LEAST_EFFECTIVE_PAIRS:
+        return advantages
+    coefficient = float(rest_of_label @ rest_of_choice) / pair_count / label_variance
+    errors = rest_of_label * (rest_of_choice - coefficient * rest_of_label) / label_variance
+    spare_share = (pair_count - int(np.linalg.matrix_rank(columns))) / pair_count
+    advantages[is_known] = (coefficient + errors / math.sqrt(spare_share)) / 2
+    return advantages

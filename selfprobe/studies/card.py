@@ -55,7 +55,7 @@ from selfprobe.stats.agreement import cohen_kappa
 from selfprobe.stats.bradley_terry import QUANTILE, order
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.text_only import log_odds
+from selfprobe.stats.text_only import advantages_beyond_reader, log_odds
 from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders
@@ -69,6 +69,7 @@ PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
 ASKED_FILES = ("set.jsonl", "real.jsonl")
 CHANCE = 0.5
 """Win rate of a set that cannot be told from real use."""
+CHANCE_NAME = "chance: 50 %"
 SMALLEST_ADVANTAGE = 0.05
 """Smallest distance of the win rate from one half that matters."""
 FEWEST_REAL = 10
@@ -90,7 +91,8 @@ CARD_METHOD = (
     "read is unscored. The panel's verdict on a pair is the mean of its judges. Intervals are clustered by source on "
     "both sides, or by conversation where a side has one source. Words: TF-IDF and logistic regression, which saw "
     "neither conversation's source. Length alone takes the longer of each pair for the set's prompt, or the shorter "
-    "if that is right more often. Scores of prompts are Bradley–Terry's, from the pairs that the panel decided; how "
+    "if that is right more often. Beyond either is the panel's distance from one half among pairs of which the rule "
+    "says the same, as far as a line tells. Scores of prompts are Bradley–Terry's, from the pairs that the panel decided; how "
     "far prompts differ is estimated, so that a prompt with few pairs is drawn to the average. An order is claimed "
     "where “all prompts are alike” has p below .05."
 )
@@ -478,6 +480,8 @@ class WordsBaseline:
     less_panel: Estimate
     """The words' win rate less the panel's, on the same pairs: above 0 the panel tells them better.
     """
+    beyond: Estimate
+    """The panel's distance from one half among pairs of which the words say the same."""
 
 
 @dataclass(frozen=True)
@@ -491,6 +495,8 @@ class LengthBaseline:
     less_panel: Estimate
     """The rule's win rate less the panel's, on the same pairs: above 0 the panel tells them better.
     """
+    beyond: Estimate
+    """The panel's distance from one half among pairs of which length says the same."""
 
 
 @dataclass(frozen=True)
@@ -664,7 +670,9 @@ def words_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Words
     rate = win_rate(set_picks, outcomes)
     if math.isnan(rate.value):
         rate = undefined("too few conversations to train on", unit=rate.unit)
-    return WordsBaseline(rate, trained_on, less_panel(set_picks, outcomes))
+    return WordsBaseline(
+        rate, trained_on, less_panel(set_picks, outcomes), beyond_rule(set_picks, -less_like_set)
+    )
 
 
 def length_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> LengthBaseline:
@@ -678,7 +686,10 @@ def length_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Leng
     outcomes = 1 - set_is_longer if longer_tells else set_is_longer
     longer_share = float(np.mean(set_lengths > real_lengths))
     return LengthBaseline(
-        longer_share, win_rate(set_picks, outcomes), less_panel(set_picks, outcomes)
+        longer_share,
+        win_rate(set_picks, outcomes),
+        less_panel(set_picks, outcomes),
+        beyond_rule(set_picks, set_lengths - real_lengths),
     )
 
 
@@ -691,6 +702,21 @@ def less_panel(set_picks: Sequence[Pick], outcomes: Any) -> Estimate:
     """
     panel_outcomes = np.array([pick.won for pick in set_picks])
     return win_rate(set_picks, outcomes - panel_outcomes, signed=True)
+
+
+def beyond_rule(set_picks: Sequence[Pick], margins: Any) -> Estimate:
+    """The panel's distance from one half among pairs of which a rule says the same.
+
+    Args:
+        set_picks: The panel's verdicts.
+        margins: Number by which the rule ranks the texts of each pair, [pair]: the set's less the
+            real one's, whichever sign tells.
+    """
+    panel_is_right = 1 - np.array([pick.won for pick in set_picks])
+    advantages = advantages_beyond_reader(panel_is_right, np.asarray(margins, dtype=float))
+    if not np.isfinite(advantages).any():
+        return undefined("it leaves too few pairs to see more", unit="pair")
+    return win_rate(set_picks, advantages, signed=True)
 
 
 def rated_prompts(
@@ -769,10 +795,19 @@ def _mirrored(estimate: Estimate) -> Estimate:
     return Estimate(value, low, high, estimate.n, estimate.unit, estimate.reason)
 
 
+def _beyond_text(beyond: Estimate) -> str:
+    return beyond.reason if math.isnan(beyond.value) else points(beyond)
+
+
+def _scored_share_text(share: Estimate) -> str:
+    return share.reason if math.isnan(share.value) else f"{percent(share.value)} of pairs"
+
+
 def _real_count_text(count: Estimate) -> str:
     return count.reason if math.isnan(count.value) else f"{count.value:.0f} real conversations"
 
 
+_NOT_BEYOND = "is not shown to tell them by more than {competitor}"
 CARD_WORDS = ClaimWords(
     yes="takes its prompts for real use in {effect} of pairs with a real one (a classifier of words: {words})",
     no="takes its prompts for real use in {effect} of pairs with a real one, at most {smallest} under one half",
@@ -788,14 +823,14 @@ CARD_WORDS = ClaimWords(
         "verdicts": "has a verdict on no pair ({difference})",
         "told": "takes its prompts for real use in {effect} of pairs; chance is 50 %",
         "unscored": "takes its prompts for real use in {effect} of pairs, and {unscored} have no verdict",
-        "beyond_length": "is not shown to tell them better than {competitor}",
-        "beyond_words": "is not shown to tell them better than {competitor}",
+        "beyond_length": _NOT_BEYOND,
+        "beyond_words": _NOT_BEYOND,
         "real_use": "judged its prompts beside {difference} alone",
     },
     units={
-        "verdicts": lambda rate: percents(rate) if not math.isnan(rate.value) else rate.reason,
-        "beyond_length": points,
-        "beyond_words": points,
+        "verdicts": _scored_share_text,
+        "beyond_length": _beyond_text,
+        "beyond_words": _beyond_text,
         "real_use": _real_count_text,
     },
     write=_win_rate_text,
@@ -822,6 +857,7 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
             name="told",
             difference=advantage,
             outcome=outcome_above_zero(advantage, smallest=SMALLEST_ADVANTAGE),
+            compared_with=CHANCE_NAME,
             remedy="" if advantage.low > 0 else "add prompts, or --opponents 8",
         ),
         _unscored_check(numbers),
@@ -829,13 +865,13 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
             "beyond_length",
             "length alone",
             numbers.length,
-            "bring real conversations about as long as the prompts",
+            "bring real conversations as long",
         ),
         _baseline_check(
             "beyond_words",
             "words alone",
             numbers.words,
-            "add prompts, or real conversations in like words",
+            "bring real conversations in like words",
         ),
         Check(
             name="real_use",
@@ -854,7 +890,8 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
 def _verdicts_check(numbers: CardNumbers) -> Check:
     panel = numbers.panel
     if not math.isnan(panel.win_rate.value):
-        return Check("verdicts", panel.win_rate, Outcome.HOLDS)
+        scored_share = Estimate(panel.scored / panel.asked, math.nan, math.nan, panel.asked, "pair")
+        return Check("verdicts", scored_share, Outcome.HOLDS)
     reasons = panel.share_of_reason
     commonest = max(reasons, key=lambda reason: reasons[reason], default="nothing was asked")
     none = undefined(commonest.replace(" ", "_"), unit="pair")
@@ -870,26 +907,26 @@ def _unscored_check(numbers: CardNumbers) -> Check:
     """The answer holds if the set had won every pair without a verdict."""
     advantage = _mirrored(numbers.worst_case)
     is_told = advantage.low > 0
-    outcome = Outcome.HOLDS if is_told else Outcome.OPEN
     return Check(
-        "unscored", advantage, outcome, remedy="" if is_told else "take judges that answer"
+        name="unscored",
+        difference=advantage,
+        outcome=Outcome.HOLDS if is_told else Outcome.OPEN,
+        compared_with=CHANCE_NAME,
+        remedy="" if is_told else "take judges that answer",
     )
 
 
 def _baseline_check(
     name: str, label: str, baseline: WordsBaseline | LengthBaseline, remedy: str
 ) -> Check:
-    """A baseline that sees no model does not tell the set, or the panel tells it better than the
-    baseline does.
-    """
-    outcome = outcome_above_zero(baseline.less_panel, smallest=SMALLEST_ADVANTAGE)
-    if baseline.win_rate.high >= CHANCE:
-        outcome = Outcome.HOLDS
+    """The panel tells the set by more than a rule that sees no model does, however much that is."""
+    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
+    has_rate = not math.isnan(baseline.win_rate.value)
     return Check(
         name,
-        baseline.less_panel,
+        baseline.beyond,
         outcome,
-        compared_with=f"{label}: {percents(baseline.win_rate)}",
+        compared_with=f"{label}: {percents(baseline.win_rate)}" if has_rate else label,
         remedy="" if outcome is Outcome.HOLDS else remedy,
     )
 

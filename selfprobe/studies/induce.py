@@ -477,7 +477,10 @@ INDUCED_WORDS = ClaimWords(
         "above_a_fact": "names its label, perhaps no more than with {competitor} ({difference})",
         "words_apart": "names its label, perhaps whichever of its words is asked for ({difference})",
     },
-    units={"answer_mass": percents},
+    units={
+        "labels_learnt": lambda lead: f"{shown(lead, sign=True)} above other questions' labels",
+        "answer_mass": percents,
+    },
 )
 
 

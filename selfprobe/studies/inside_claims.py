@@ -122,6 +122,22 @@ class ReadingEvidence:
     """Numbers of the probe, for the latent reading."""
 
 
+OVER_CHANCE_CHECKS = (
+    "above_chance",
+    "within_format",
+    "across_wrappers",
+    "across_formats",
+    "across_sources",
+    "after_placebo",
+)
+"""Checks whose difference is an AUROC less that of chance."""
+
+
+def _auroc_text(lead: Estimate) -> str:
+    """The AUROC that a lead over chance stands for."""
+    return lead.reason if math.isnan(lead.value) else f"AUROC {shown(_shifted(lead, CHANCE))}"
+
+
 _NOT_ABOVE = "is not shown to be above {competitor}, {difference}"
 READING_WORDS = ClaimWords(
     yes="tells evaluations from real use, {effect} above chance (AUROC); closest is {competitor}",
@@ -150,7 +166,7 @@ READING_WORDS = ClaimWords(
         "above_random_directions": _NOT_ABOVE,
         **dict.fromkeys(BASELINE_CHECKS.values(), _NOT_ABOVE),
     },
-    units={"answer_mass": percents},
+    units={"answer_mass": percents, **dict.fromkeys(OVER_CHANCE_CHECKS, _auroc_text)},
     write=partial(shown, sign=True),
     kind="readings",
 )

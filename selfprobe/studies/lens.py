@@ -51,6 +51,7 @@ from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, rise_in
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
@@ -484,6 +485,13 @@ def shift_text(shift: Estimate, digits: int = 2, *, sign: bool = False) -> str:
     return shift.reason if math.isnan(shift.value) else shown(shift, digits, sign=sign)
 
 
+def amount_text(amount: Estimate) -> str:
+    """A number of units, as "12 dilemmas", or the reason of none."""
+    if math.isnan(amount.value):
+        return amount.reason
+    return count_text(int(amount.value), amount.unit)
+
+
 LENS_WORDS = ClaimWords(
     yes="separates the introspective prompt from the direct one {place}, by {effect}; closest: {competitor}",
     no="moves the answer by less than {smallest} after every block: {effect}",
@@ -500,6 +508,7 @@ LENS_WORDS = ClaimWords(
         "beyond_text": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
         "beyond_other": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
     },
+    units={"several_blocks": amount_text},
     write=shift_text,
 )
 
@@ -523,7 +532,12 @@ def lens_claim(
     several = Outcome.HOLDS if block_count > 1 else Outcome.OPEN
     remedy = "" if block_count > 1 else "leave out --layers"
     checks = [
-        Check("several_blocks", effect, several, remedy=remedy),
+        Check(
+            "several_blocks",
+            Estimate(block_count, math.nan, math.nan, block_count, "block"),
+            several,
+            remedy=remedy,
+        ),
         _parting_check("change", paper, lens_rows),
     ]
     controls = (("beyond_text", LEFT, CONTROL_FIRST), ("beyond_other", OTHER, OTHER_FIRST))

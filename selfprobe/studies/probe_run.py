@@ -269,7 +269,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @cached_property
     def logged(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
-        from selfprobe.studies.preferences.study import logged_margins
+        from selfprobe.studies.preferences.judged import logged_margins
 
         return logged_margins(self.logs, self.sets) if self.logs else None
 

@@ -32,6 +32,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
+from selfprobe.page.numerals import points
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
@@ -45,6 +46,7 @@ from selfprobe.studies.lens import (
     Lens,
     LensRow,
     PartingRow,
+    amount_text,
     arm,
     block_of,
     store_arrays,
@@ -361,7 +363,11 @@ PATCH_WORDS = ClaimWords(
         "several_dilemmas": "cannot be told by {dilemmas} dilemmas",
         "shift": "is not shown to answer otherwise under the other prompt: {difference}",
     },
-    units={"shift": partial(shown, sign=True)},
+    units={
+        "several_dilemmas": amount_text,
+        "shift": partial(shown, sign=True),
+        **{control.check: points for control in PATTERN_CONTROLS},
+    },
     write=percents,
 )
 
@@ -433,9 +439,7 @@ def patch_claim(rows: Sequence[PatchRow], subject: str) -> Claim:
     checks = [
         Check(
             name="several_dilemmas",
-            difference=shift
-            if is_enough
-            else undefined(f"{shift.n} dilemmas", n=shift.n, unit=UNIT),
+            difference=Estimate(shift.n, math.nan, math.nan, shift.n, UNIT),
             outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
             remedy="" if is_enough else f"{SHOWABLE} are the least",
         ),

@@ -11,16 +11,17 @@ import numpy.typing as npt
 from lines import Line, Lines
 from scipy import special
 
-from selfprobe.scorers.realism_choice import Pick
+from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.stats.claim import Claim
-from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card import (
     CardNumbers,
     WordsBaseline,
+    beyond_rule,
     card_claim,
     highest_win_rate,
     judge_numbers,
     length_baseline,
+    less_panel,
     panel_of,
 )
 
@@ -61,9 +62,12 @@ class World:
     """Whether a second judge says the reverse of the first."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
-        pairs = self.prompts * self.opponents
-        prompt_of_pair = np.repeat(np.arange(self.prompts), self.opponents)
-        real_of_pair = rng.permutation(np.resize(np.arange(self.real), pairs))
+        drawn_prompts = np.repeat(np.arange(self.prompts), self.opponents)
+        drawn_real = rng.permutation(np.resize(np.arange(self.real), len(drawn_prompts)))
+        # Nobody is asked twice about one pair.
+        pair_codes = np.unique(drawn_prompts * self.real + drawn_real)
+        prompt_of_pair, real_of_pair = np.divmod(pair_codes, self.real)
+        pairs = len(pair_codes)
         prompt_source = self._sources(self.prompt_sources, self.prompts)
         real_source = np.arange(self.real) % (self.real_sources or self.real)
         prompt_look = self.prompt_sd * self._noise(rng, prompt_source.max() + 1)[prompt_source]
@@ -93,7 +97,7 @@ class World:
                 )
                 for prompt, number, won in zip(prompt_of_pair, real_of_pair, outcomes, strict=True)
             ]
-        return card_claim(self._numbers(picks, is_longer), "the panel")
+        return card_claim(self._numbers(rng, picks, is_longer), "the panel")
 
     def _noise(self, rng: np.random.Generator, count: int) -> FloatArray:
         if self.shape == "t3":
@@ -107,7 +111,10 @@ class World:
         return np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(count)
 
     def _numbers(
-        self, picks: dict[str, list[Pick]], is_longer: npt.NDArray[np.bool_]
+        self,
+        rng: np.random.Generator,
+        picks: dict[str, list[Pick]],
+        is_longer: npt.NDArray[np.bool_],
     ) -> CardNumbers:
         """The numbers that the claim needs; each pair has texts of its own, so that its lengths are
         as drawn.
@@ -132,13 +139,18 @@ class World:
         ]
         scored = {pick.two: pick.source_two for pick in panel if not math.isnan(pick.won)}
         single = [pick for own in picks.values() for pick in own]
-        coin = Estimate(0.5, 0.4, 0.6, 40, "conversation")
-        unknown = undefined("not computed")
+        coin = rng.integers(2, size=len(panel)).astype(float)
+        words = WordsBaseline(
+            win_rate(panel, coin),
+            "nothing",
+            less_panel(panel, coin),
+            beyond_rule(panel, coin - 0.5),
+        )
         return CardNumbers(
             panel=judge_numbers("panel", panel, single),
             judges=tuple(judge_numbers(name, own, own) for name, own in picks.items()),
             worst_case=highest_win_rate(panel),
-            words=WordsBaseline(coin, "nothing", unknown),
+            words=words,
             length=length_baseline(of_texts, texts),
             prompts=(),
             order_p=math.nan,

@@ -13,7 +13,15 @@ from selfprobe.scorers.preference import ORDERS, VERDICT, Item, preference_decis
 from selfprobe.scorers.preference import _positions as position_numbers
 from selfprobe.scorers.summary import summarise
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.preferences.study import JudgedRun, preference_claim
+from selfprobe.studies.preferences.judged import (
+    JudgedPair,
+    JudgedRun,
+    text_baselines,
+)
+from selfprobe.studies.preferences.study import preference_claim
+
+VOCABULARY = [f"{start}{end}" for start in "bdfglmnprst" for end in ("ama", "elo", "iri", "otu")]
+"""Words of about one length, which tell nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,14 @@ class World:
     """Share of the pairs that it would get wrong that have no verdict."""
     scores_alone: bool = False
     """Whether texts are scored alone, on five levels: there is no place."""
+    longer_is_better: float = 0.5
+    """Share of the pairs whose better text is the longer one."""
+    telling_words: float = 0.0
+    """Share of the pairs whose better text says a word that no other one says."""
+    goes_by_length: float = 0.0
+    """Log-odds of the longer text."""
+    goes_by_word: float = 0.0
+    """Log-odds of the text with the telling word."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         sizes = self.group_sizes or (1,) * self.pairs
@@ -52,11 +68,15 @@ class World:
             rng.standard_t(3, count) / math.sqrt(3) if self.heavy_tails else rng.normal(size=count)
         )
         liking = self.pair_sd * noise + self.group_sd * rng.normal(size=len(sizes))[group_of_pair]
-        odds_of_better = self.knows + liking
+        is_longer = rng.random(count) < self.longer_is_better
+        has_word = rng.random(count) < self.telling_words
+        odds_of_better = self.knows + liking + self.goes_by_word * has_word
+        odds_of_better = odds_of_better + self.goes_by_length * np.where(is_longer, 1, -1)
         odds_of_better[rng.random(count) < self.ties] = 0.0
         labels = rng.integers(1, 3, count)
         decisions = []
         items = []
+        judged_pairs: list[JudgedPair] = []
         for number in range(count):
             odds = odds_of_better[number] if labels[number] == 1 else -odds_of_better[number]
             p_first = {
@@ -69,6 +89,13 @@ class World:
             is_miss = margin * (3 - 2 * labels[number]) < 0
             is_hidden = rng.random() < (self.hides_misses if is_miss else self.unscored)
             label = int(labels[number])
+            if not is_hidden:
+                better, worse = self._texts(rng, bool(is_longer[number]), bool(has_word[number]))
+                texts = (better, worse) if label == 1 else (worse, better)
+                value = 0.5 + float(np.sign(margin)) * (3 - 2 * label) / 2
+                judged_pairs.append(
+                    JudgedPair(*texts, label == 1, f"q{group_of_pair[number]}", value)
+                )
             if is_hidden:
                 decision = preference_decision(VERDICT, None, label=label, reason="refusal")
             else:
@@ -79,7 +106,19 @@ class World:
             items.append(Item({VERDICT: decision}, group, details))
         numbers = summarise(decisions, "accuracy") | position_numbers(items)
         numbers |= {"pairs": float(count), "questions": float(len(sizes))}
-        return preference_claim(JudgedRun("pairwise_preference", "m", "d", numbers, "log"), "m")
+        task = "direct_scoring" if self.scores_alone else "pairwise_preference"
+        baselines = text_baselines(judged_pairs)
+        run = JudgedRun(task, "m", "d", numbers, "log", baselines=baselines)
+        return preference_claim(run, "m")
+
+    def _texts(self, rng: np.random.Generator, is_longer: bool, has_word: bool) -> tuple[str, str]:
+        """The better text and the other one: words by chance, of the same number or one more."""
+        better_words = [VOCABULARY[number] for number in rng.integers(len(VOCABULARY), size=6)]
+        worse_words = [VOCABULARY[number] for number in rng.integers(len(VOCABULARY), size=6)]
+        (better_words if is_longer else worse_words).append(VOCABULARY[0])
+        better_words.append("certainly" if has_word else "sometimes")
+        worse_words.append("sometimes")
+        return " ".join(better_words), " ".join(worse_words)
 
     def _rounded(self, p: float) -> float:
         return float(np.round(p / self.step) * self.step) if self.step else float(p)
@@ -110,17 +149,30 @@ LINES: Lines = {
     "half of what it gets wrong is refused": Line(world(hides_misses=0.5)),
     "a tenth of what it gets wrong is refused": Line(world(hides_misses=0.1)),
     "a fifth is unscored by chance": Line(world(unscored=0.2, hides_misses=0.2)),
+    "takes the longer text, which is the better one in 9 of 10 pairs": Line(
+        world(goes_by_length=4.0, longer_is_better=0.9)
+    ),
+    "takes the longer text, which is the better one in 7 of 10 pairs": Line(
+        world(goes_by_length=4.0, longer_is_better=0.7)
+    ),
+    "goes by a word of the better text": Line(world(goes_by_word=4.0, telling_words=0.9)),
+    "goes by a word that half of the better texts say, 300 pairs": Line(
+        world(goes_by_word=4.0, telling_words=0.5, pairs=300)
+    ),
     "prefers the worse": Line(world(knows=-0.8)),
-    "prefers the better, 70 %": Line(world(knows=0.8), True, 0.9),
+    "prefers the better, 70 %": Line(world(knows=0.8), True, 0.8),
     "prefers the better, 62 %, 300 pairs": Line(world(knows=0.45, pairs=300), True, 0.8),
-    "prefers the better, 79 %, 30 pairs": Line(world(knows=1.2, pairs=30), True, 0.7),
+    "prefers the better, 79 %, 30 pairs": Line(world(knows=1.2, pairs=30), True, 0.6),
     "prefers the better, 70 %, mostly the first place": Line(
-        world(knows=0.8, first=3.0), True, 0.9
+        world(knows=0.8, first=3.0), True, 0.8
     ),
     "prefers the better, 79 %, a tenth unscored": Line(
         world(knows=1.2, unscored=0.1, hides_misses=0.1), True, 0.8
     ),
+    "prefers the better, 70 %, length alone gets 80 %": Line(
+        world(knows=0.8, longer_is_better=0.8), True, 0.6
+    ),
     "prefers the better, 12 questions of 8": Line(
-        world(knows=1.2, group_sizes=(8,) * 12, group_sd=0.5), True, 0.8
+        world(knows=1.2, group_sizes=(8,) * 12, group_sd=0.5), True, 0.6
     ),
 }

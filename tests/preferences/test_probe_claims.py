@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selfprobe.page.claims import claim_sentence
+from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences.claims import (
@@ -50,6 +50,13 @@ def first_open(claim: Claim) -> str:
 def with_lead(name: str, lead: Estimate | None) -> ProbeEvidence:
     leads = {check: held for check, held in EVIDENCE.leads.items() if check != name}
     return replace(EVIDENCE, leads=leads | ({name: Lead(0.7, lead)} if lead else {}))
+
+
+def test_the_score_of_a_probe_is_no_difference_and_has_no_sign() -> None:
+    rows = check_table(probe_claim(EVIDENCE), PROBE_WORDS).rows
+    measured = {row.check: row.measured for row in rows}
+    assert measured["tested on labels and texts that it never saw"] == "0.74 [0.70, 0.78]"
+    assert measured["above asking"] == "+0.14 [+0.10, +0.18]"
 
 
 def test_a_probe_above_asking_and_every_control_is_yes_and_its_closest_control_is_quoted() -> None:

@@ -2,12 +2,22 @@
 them.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from selfprobe.stats import text_only
 from selfprobe.stats.estimate import auroc
-from selfprobe.stats.text_only import log_odds, pair_differences, text_only_observer
+from selfprobe.stats.text_only import (
+    advantages_beyond_reader,
+    log_odds,
+    pair_differences,
+    pair_keyword_margins,
+    pair_length_margins,
+    pair_word_margins,
+    text_only_observer,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -132,3 +142,86 @@ def test_the_best_reader_of_one_class_or_one_group_is_none() -> None:
     for positive, groups in ((np.ones(4, bool), np.arange(4)), (np.arange(4) < 2, np.zeros(4))):
         found = text_only.best_reader(read, positive, groups)
         assert np.isnan(found.scores).all() and found.name == ""
+
+
+@pytest.mark.parametrize("reader", [pair_length_margins, pair_word_margins])
+def test_a_reader_of_pairs_learns_what_tells_the_better_text_and_swapping_texts_turns_its_margin(
+    reader: Any,
+) -> None:
+    better = [f"surely yes indeed {number}" for number in range(40)]
+    worse = [f"no {number}" for number in range(40)]
+    is_first = np.arange(40) % 3 == 0
+    first = [better[i] if is_first[i] else worse[i] for i in range(40)]
+    second = [worse[i] if is_first[i] else better[i] for i in range(40)]
+    groups = np.arange(40).astype(str)
+    margins = reader(first, second, is_first, groups)
+    assert ((margins > 0) == is_first).all()
+    swapped = reader(second, first, ~is_first, groups)
+    np.testing.assert_allclose(swapped, -margins, atol=1e-6)
+
+
+@pytest.mark.parametrize("reader", [pair_length_margins, pair_word_margins])
+def test_a_reader_of_pairs_needs_no_two_labels_and_learns_from_other_groups_alone(
+    reader: Any,
+) -> None:
+    better = [f"surely yes {number}" for number in range(20)]
+    worse = [f"no {number}" for number in range(20)]
+    always_first = np.ones(20, dtype=bool)
+    groups = np.arange(20).astype(str)
+    assert (reader(better, worse, always_first, groups) > 0).all()
+    assert np.isnan(reader(better, worse, always_first, np.full(20, "q"))).all()
+    # A group that goes the other way tells nothing of itself.
+    odd = always_first.copy()
+    odd[groups == "7"] = False
+    assert reader(better, worse, odd, groups)[7] > 0
+
+
+def test_pairs_without_a_word_of_two_letters_have_no_reader_of_words() -> None:
+    margins = pair_word_margins(["a", "b"] * 3, ["c", "d"] * 3, np.ones(6, bool), np.arange(6))
+    assert np.isnan(margins).all()
+
+
+def test_a_reader_of_few_words_finds_the_word_that_tells() -> None:
+    generator = rng()
+    fillers = [f"filler{number}" for number in range(30)]
+    first, second, is_first = [], [], np.arange(60) % 2 == 0
+    for first_is_better in is_first:
+        texts = [" ".join(generator.choice(fillers, 5)) for _ in range(2)]
+        texts[0 if first_is_better else 1] += " certainly"
+        first.append(texts[0])
+        second.append(texts[1])
+    margins = pair_keyword_margins(first, second, is_first, np.arange(60).astype(str))
+    assert margins.shape == (60, 3)
+    assert ((margins[:, 0] > 0) == is_first).all()
+    silent = pair_keyword_margins(["a"] * 6, ["b"] * 6, np.ones(6, bool), np.arange(6))
+    assert np.isnan(silent).all()
+
+
+def advantage_beyond(judge: list[float], margins: list[float]) -> float:
+    return float(advantages_beyond_reader(np.array(judge), np.array(margins)).mean())
+
+
+def test_the_advantage_beyond_a_reader_is_0_for_a_judge_that_goes_by_it() -> None:
+    margins = [1.0] * 40 + [-1.0] * 10
+    judge_of_reader = [1.0] * 40 + [0.0] * 10
+    assert advantage_beyond(judge_of_reader, margins) == pytest.approx(0)
+    # On pairs of which the reader knows nothing both guess: right in half of them.
+    unsure = [1.0] * 40 + [1e-12] * 40
+    assert advantage_beyond([1.0] * 40 + [1.0, 0.0] * 20, unsure) == pytest.approx(0, abs=1e-6)
+
+
+def test_the_advantage_beyond_a_reader_that_knows_nothing_is_that_over_guessing() -> None:
+    margins = [1.0, -1.0] * 20
+    judge = [1.0, 1.0, 1.0, 0.0] * 5 + [1.0, 1.0, 0.0, 1.0] * 5
+    assert advantage_beyond(judge, margins) == pytest.approx(np.mean(judge) - 0.5)
+    assert advantage_beyond(judge, [0.0] * 40) == pytest.approx(np.mean(judge) - 0.5)
+
+
+def test_a_reader_that_is_nearly_always_right_leaves_too_few_pairs_to_see_more() -> None:
+    judge = np.array([1.0] * 57 + [0.0] * 3)
+    margins = np.array([1.0] * 57 + [-1.0] * 3)
+    assert np.isnan(advantages_beyond_reader(judge, margins)).all()
+    assert np.isnan(advantages_beyond_reader(judge, np.ones(60))).all()
+    unscored = np.where(np.arange(60) == 5, np.nan, judge)
+    advantages = advantages_beyond_reader(unscored, np.resize([1.0, -1.0], 60))
+    assert np.isnan(advantages[5]) and np.isfinite(np.delete(advantages, 5)).all()

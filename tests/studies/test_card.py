@@ -4,6 +4,7 @@ input is told.
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,19 @@ from selfprobe.cli import main
 from selfprobe.data.realism import pairs_of, sides
 from selfprobe.errors import InputError
 from selfprobe.logs import runs, titles
+from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.stats.claim import Outcome, Verdict
+from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card import (
+    CARD_WORDS,
     CardContents,
     CardNumbers,
+    LengthBaseline,
     Realism,
+    WordsBaseline,
     card_claim,
     card_numbers,
     card_page,
@@ -195,7 +201,46 @@ def test_each_check_of_a_card_is_first_where_it_does_not_hold() -> None:
     assert first_unmet(constructed([0.0, 1.0] * 40)) == "told"
     assert first_unmet(constructed(LOSES[:40], unscored=60)) == "unscored"
     assert first_unmet(constructed(LOSES, longer=True)) == "beyond_length"
-    assert first_unmet(constructed(LOSES, real=5)) == "real_use"
+    assert first_unmet(constructed(LOSES, real=9)) == "real_use"
+
+
+def estimate(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value, low, high, 40, "source")
+
+
+@pytest.mark.parametrize(
+    ("beyond", "outcome"),
+    [
+        (estimate(0.2, 0.1, 0.3), Outcome.HOLDS),
+        (estimate(0.1, -0.05, 0.25), Outcome.OPEN),
+        (estimate(0.0, -0.04, 0.04), Outcome.FAILS),
+        (undefined("too few conversations to train on", unit="source"), Outcome.OPEN),
+    ],
+)
+@pytest.mark.parametrize("rate", [estimate(0.5, 0.46, 0.54), estimate(0.38, 0.2, 0.56)])
+def test_a_baseline_that_is_not_shown_to_tell_is_not_shown_to_tell_nothing(
+    rate: Estimate, beyond: Estimate, outcome: Outcome
+) -> None:
+    length = LengthBaseline(0.5, win_rate=rate, less_panel=beyond, beyond=beyond)
+    words = WordsBaseline(rate, "other sources", less_panel=beyond, beyond=beyond)
+    numbers = replace(constructed(LOSES), length=length, words=words)
+    claim = card_claim(numbers, "the judge")
+    outcome_of = {check.name: check.outcome for check in claim.checks}
+    assert outcome_of["beyond_length"] is outcome_of["beyond_words"] is outcome
+    if outcome is Outcome.OPEN:
+        sentence = claim_sentence(claim, CARD_WORDS)
+        assert sentence.startswith(
+            "Cannot tell: the judge is not shown to tell them by more than length alone: "
+        )
+
+
+def test_each_row_of_why_shows_the_number_that_its_words_name() -> None:
+    claim = card_claim(constructed(LOSES, unscored=20), "the judge")
+    rows = check_table(claim, CARD_WORDS).rows
+    by_check = {row.check: (row.measured, row.compared_with) for row in rows}
+    assert by_check["judged at all"] == ("80 % of pairs", "–"), "the share with a verdict"
+    assert by_check["told from real use"][1] == "chance: 50 %"
+    assert by_check["told whatever the pairs without a verdict are"][1] == "chance: 50 %"
 
 
 def test_a_set_that_is_taken_for_real_as_often_as_real_use_is_a_no() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfprobe.page.claims import claim_sentence
+from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.inside_claims import (
@@ -66,6 +66,15 @@ def with_baseline(
     over = {name: held for name, held in evidence.numbers.over.items() if name != baseline.value}
     over |= {baseline.value: lead} if lead else {}
     return replace(evidence, numbers=replace(evidence.numbers, over=over))
+
+
+def test_each_row_of_why_shows_the_number_that_its_words_name() -> None:
+    rows = check_table(reading_claim(LATENT), READING_WORDS).rows
+    measured = {row.check: (row.measured, row.compared_with) for row in rows}
+    for check in ("above chance", "there on other wrappers", "there after the placebo question"):
+        assert measured[check] == ("AUROC 0.80 [0.76, 0.84]", "–")
+    assert measured["there within a format"] == ("AUROC 0.80 [0.76, 0.84]", "format: 0.50")
+    assert measured["above length"] == ("+0.20 [+0.16, +0.24]", "length: 0.55")
 
 
 @pytest.mark.parametrize("evidence", [LATENT, ANSWER], ids=["latent", "answer"])

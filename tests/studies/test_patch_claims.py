@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from selfprobe.page.claims import claim_sentence
+from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.read import PATCH_WORDS, PATTERN_CONTROLS, PatchRow, patch_claim
@@ -54,6 +54,16 @@ def controls_with(group: str, over: Estimate) -> list[PatchRow]:
     place = next(place for place, row in enumerate(rows) if row.group == group)
     rows[place] = replace(rows[place], over=over, share=estimate(0.5 - over.value))
     return rows
+
+
+def test_each_row_of_why_shows_the_number_that_its_words_name() -> None:
+    rows = check_table(patch_claim([SHIFT, OWN, *CONTROLS], "m"), PATCH_WORDS).rows
+    measured = {row.check: row.measured for row in rows}
+    assert measured["asked about enough dilemmas"] == "30 dilemmas", "not the shift"
+    assert measured["answering otherwise under the other prompt"] == "+1.00 [+0.90, +1.10]"
+    label = PATTERN_CONTROLS[0].label
+    lead = measured[f"taking over more than with {label}"]
+    assert lead == "+38 points [+28, +48]", "a difference of shares is in points"
 
 
 def test_patterns_that_bring_more_than_every_control_are_yes() -> None:

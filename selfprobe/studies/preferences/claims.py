@@ -133,7 +133,7 @@ PROBE_WORDS = ClaimWords(
         **dict.fromkeys(_CHECK_LABELS, _NOT_ABOVE),
         ABOVE_SHUFFLED: _NOT_ABOVE,
     },
-    units={"answer_mass": percents},
+    units={"is_measured": shown, "answer_mass": percents},
     write=partial(shown, sign=True),
     kind="data sets",
 )

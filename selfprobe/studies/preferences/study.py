@@ -3,17 +3,13 @@ asking?
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from inspect_ai.log import EvalLog
 from markupsafe import Markup
 
-from selfprobe.data.public_pairs import PairSet, name_and_place
-from selfprobe.logs import Run, Runs, runs
+from selfprobe.logs import Runs
 from selfprobe.page import (
     PROBES,
     Block,
@@ -31,38 +27,45 @@ from selfprobe.page import (
 )
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import columns_of
+from selfprobe.page.numerals import points
 from selfprobe.page.plots import cut_name, interval_rows, model_names
-from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.preference import VERDICT
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, outcome_above_zero
-from selfprobe.stats.estimate import FEW, Estimate, undefined
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.studies.preferences.judged import (
+    GUESSING,
+    SINGLE_TEXT_TASKS,
+    TASKS,
+    JudgedRun,
+    TextBaseline,
+    TextReader,
+    judged_run,
+    judged_runs_of,
+    shifted,
+)
 from selfprobe.study import Logs, Study
 
-TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 RUNS_SHOWN = 6
 """Largest number of runs in picture and table."""
-GUESSING = 0.5
-"""Share of pairs that guessing gets."""
 SMALLEST_ADVANTAGE = 0.05
-"""Smallest advantage over guessing that matters."""
-BY_PLACE = 0.75
-"""Share of showings in which one place is chosen, from which on place alone decides at least half
-of the pairs.
-"""
-RUNS_ARE_NOT_CORRECTED = "A tie counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
-PREFERENCE_METHOD = (
-    "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model prefers the first "
-    "text. Position bias is how far the share of choices of the first place is from one half, over both orders; "
-    "consistent is the share of pairs whose two orders prefer the same text. A run chooses by place where the whole "
-    "interval of its share of choices of one place is above 75 %: at least half of the pairs are then decided so. "
-    "Intervals resample questions, since pairs of one question are alike. Probes of a model's states are a page of "
-    "their own: selfprobe probe run."
+"""Smallest advantage over guessing, or over a reader of the texts, that matters."""
+RUNS_ARE_NOT_CORRECTED = (
+    "A tie counts half. Runs are not corrected for their number: of twenty that guess, one is above "
+    "or below by chance."
 )
-
-Margins = dict[str, dict[str, dict[str, float]]]
-"""Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are
-not there.
-"""
+PREFERENCE_METHOD = (
+    "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model "
+    "prefers the first text. Position bias is how far the share of choices of the first place is "
+    "from one half, over both orders; consistent is the share of pairs whose two orders prefer the "
+    "same text. A run chooses by place where the whole interval of its share of choices of one "
+    "place is above 75 %: at least half of the pairs are then decided so. Two readers see the texts "
+    "and no question: length alone takes the longer text, or the shorter where that is right more "
+    "often; words alone is TF-IDF and logistic regression, with the one, two and four words that "
+    "tell most beside it. Each learns from the pairs of other "
+    "questions. What is beyond a reader is the judge's advantage over guessing among pairs on which "
+    "the reader says the same, as far as a line tells; a Yes takes its whole interval above 0. "
+    "Intervals resample questions, since pairs of one question are alike. Probes of a model's "
+    "states are a page of their own: selfprobe probe run."
+)
 
 
 class Preferences(Study):
@@ -73,134 +76,22 @@ class Preferences(Study):
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
         """The runs that the tasks' own scorer scored."""
-        other = [run for run in there.finished if not judged_run(run).metrics]
-        why = "it holds none of the numbers of a preference task: another scorer scored it"
+        foreign = [run for run in there.finished if not judged_run(run).metrics]
+        reason = "it holds none of the numbers of a preference task: another scorer scored it"
         return Runs(
-            [run for run in there.counted if run not in other],
-            there.aside | {run.log: why for run in other},
+            [run for run in there.counted if run not in foreign],
+            there.aside | {run.log: reason for run in foreign},
         )
 
     @classmethod
-    def numbers(cls, logs: Logs) -> "list[JudgedRun]":
-        """Numbers from each run's header."""
-        return [judged_run(run) for run in logs.runs.finished]
+    def numbers(cls, logs: Logs) -> list[JudgedRun]:
+        """Numbers of each run, and of readers of the texts on the same pairs."""
+        return judged_runs_of(logs)
 
     @classmethod
-    def page(cls, judged_runs: "Sequence[JudgedRun]") -> Page:
+    def page(cls, judged_runs: Sequence[JudgedRun]) -> Page:
         """The answer, and each run's numbers, with tables scores and metrics."""
         return preference_page(judged_runs)
-
-
-# ---- numbers of the logs
-
-
-class Place(Enum):
-    """Place of a text in a showing."""
-
-    FIRST = "first"
-    SECOND = "second"
-
-
-@dataclass(frozen=True)
-class JudgedRun:
-    """A finished run of a preference task: what its log's header says."""
-
-    method: str
-    """Task, and its arguments where they are not the usual ones."""
-    model: str
-    dataset: str
-    metrics: Mapping[str, float]
-    """Metrics by the names that the metric `preference` gives them."""
-    log: str
-
-    def estimate(self, name: str) -> Estimate:
-        """One of the metrics with its interval."""
-        value, low, high = (
-            self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high")
-        )
-        question_count = int(self.metrics.get("questions", 0))
-        if math.isnan(value):
-            return undefined("no pair has a verdict", n=question_count, unit="question")
-        reason = "no interval" if math.isnan(low) else ""
-        return Estimate(value, low, high, question_count, "question", reason)
-
-    @property
-    def accuracy(self) -> Estimate:
-        """The share of pairs whose better text it prefers."""
-        return self.estimate("accuracy")
-
-    @property
-    def advantage(self) -> Estimate:
-        """Its accuracy less what guessing gets."""
-        return _shifted(self.accuracy, -GUESSING)
-
-    @property
-    def worst_advantage(self) -> Estimate:
-        """The same if every pair without a verdict were wrong; the width of the interval stays."""
-        worst = self.metrics.get("worst_case", math.nan)
-        if math.isnan(worst):
-            return self.advantage
-        return _shifted(self.advantage, worst - self.accuracy.value)
-
-    @property
-    def place(self) -> Place | None:
-        """The place that it chooses, whichever text stands there, in most showings (with the whole
-        interval).
-        """
-        share = self.estimate("said_1")
-        if share.low >= BY_PLACE:
-            return Place.FIRST
-        return Place.SECOND if share.high <= 1 - BY_PLACE else None
-
-    @property
-    def place_share(self) -> Estimate:
-        """Share of showings in which it chooses the place that it chooses more often."""
-        first = self.estimate("said_1")
-        if math.isnan(first.value):
-            return undefined("no order to choose by, or one order alone", unit="question")
-        second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
-        return max(first, second, key=lambda share: share.value)
-
-    @property
-    def place_sentence(self) -> str:
-        """How often it chooses that place, with the interval; "" where the place does not explain
-        its choices.
-        """
-        if self.place is None:
-            return ""
-        share = percents(self.place_share)
-        return f"takes the {self.place.value} place in {share} of showings, whichever text stands there"
-
-    @property
-    def few_questions(self) -> str:
-        """End of a sentence where intervals count the pairs as few questions (a file's column
-        `group`); "" else.
-        """
-        pairs = self.metrics.get("pairs", math.nan)
-        questions = self.metrics.get("questions", math.nan)
-        if not questions < min(FEW, pairs):
-            return ""
-        return f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, and so few make them wide"
-
-
-def _shifted(estimate: Estimate, by: float) -> Estimate:
-    """An estimate moved on its scale."""
-    value, low, high = (end + by for end in (estimate.value, estimate.low, estimate.high))
-    return replace(estimate, value=value, low=low, high=high)
-
-
-def judged_run(run: Run) -> JudgedRun:
-    """Numbers of a finished run."""
-    scores = run.results.scores if run.results else []
-    # `inspect score` appends its own beside the task's.
-    metrics = next((score.metrics for score in scores if "questions" in score.metrics), {})
-    return JudgedRun(
-        method=", ".join([run.identity.task, *_settings(run)]),
-        model=run.identity.model,
-        dataset=_data_set(run.header),
-        metrics={name: float(metric.value) for name, metric in metrics.items()},
-        log=run.log,
-    )
 
 
 # ---- the claim
@@ -208,29 +99,49 @@ def judged_run(run: Run) -> JudgedRun:
 
 def _accuracy_text(advantage: Estimate) -> str:
     """The accuracy that an advantage over guessing stands for, with its interval."""
-    return percents(_shifted(advantage, GUESSING))
+    return percents(shifted(advantage, GUESSING))
 
 
 def _share_text(share: Estimate) -> str:
     return share.reason if math.isnan(share.value) else percents(share)
 
 
+def _points_text(beyond: Estimate) -> str:
+    return beyond.reason if math.isnan(beyond.value) else points(beyond)
+
+
+READER_CHECKS = {TextReader.LENGTH: "beyond_length", TextReader.WORDS: "beyond_words"}
+READER_REMEDIES = {
+    TextReader.LENGTH: "add pairs, or pairs of texts about as long",
+    TextReader.WORDS: "add pairs, or pairs of texts in like words",
+}
+_NOT_BEYOND_READER = "prefers the better text in {effect} of pairs, which {competitor} may explain"
 PREFERENCE_WORDS = ClaimWords(
-    yes="prefers the better text in {effect} of pairs, asked by {task}; guessing gets 50 %",
+    yes="prefers the better text in {effect} of pairs, asked by {task}; {readers}",
     no="prefers the better text in {effect} of pairs, at most {smallest} above guessing",
+    explained="prefers the better text in {effect} of pairs, explained by {competitor}",
     checks={
         "verdicts": "given to verdicts",
         "by_preference": "choosing by more than place",
         "above_guessing": "above guessing",
         "unscored": "above guessing whatever the pairs without a verdict are",
+        "beyond_length": "above guessing by more than length",
+        "beyond_words": "above guessing by more than words",
     },
     unmet={
         "verdicts": "has a verdict on no pair",
-        "by_preference": "takes the {place} place in {difference} of showings, whichever text stands there",
+        "by_preference": "{by_place}",
         "above_guessing": "prefers the better text in {effect} of pairs, and guessing gets 50 %",
         "unscored": "prefers the better text in {effect} of pairs, and {unscored} have no verdict",
+        "beyond_length": _NOT_BEYOND_READER,
+        "beyond_words": _NOT_BEYOND_READER,
     },
-    units={"by_preference": _share_text},
+    units={
+        "verdicts": _share_text,
+        "by_preference": _share_text,
+        "beyond_length": _points_text,
+        "beyond_words": _points_text,
+    },
     write=_accuracy_text,
     kind="runs",
 )
@@ -246,40 +157,86 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
     advantage = run.advantage
     has_verdicts = not math.isnan(advantage.value)
     is_above = outcome_above_zero(advantage, smallest=SMALLEST_ADVANTAGE)
-    goes_by_place = run.place is not None and is_above is not Outcome.HOLDS
     is_above_at_worst = run.worst_advantage.low > 0
-    checks = (
+    guessing = f"guessing: {percent(GUESSING)}"
+    checks = [
         Check(
             name="verdicts",
-            difference=advantage,
+            difference=run.scored_share,
             outcome=Outcome.HOLDS if has_verdicts else Outcome.OPEN,
             remedy="" if has_verdicts else "the column unscored says why",
         ),
-        Check(
-            name="by_preference",
-            difference=run.place_share,
-            outcome=Outcome.OPEN if goes_by_place else Outcome.HOLDS,
-            remedy="score each text alone (direct_scoring, g_eval)" if goes_by_place else "",
-        ),
+        _place_check(run, is_above_guessing=is_above is Outcome.HOLDS),
         Check(
             name="above_guessing",
             difference=advantage,
             outcome=is_above,
+            compared_with=guessing,
             remedy="" if is_above is Outcome.HOLDS else "add pairs",
         ),
         Check(
             name="unscored",
             difference=run.worst_advantage,
             outcome=Outcome.HOLDS if is_above_at_worst else Outcome.OPEN,
+            compared_with=guessing,
             remedy="" if is_above_at_worst else "ask again for those",
         ),
-    )
+    ]
+    checks += [_reader_check(reader, run.baselines.get(reader)) for reader in TextReader]
+    reader_texts = [
+        f"{reader.value} gets {percent(_reader_accuracy(run, reader).value)}"
+        for reader in TextReader
+    ]
     details = {
-        "task": run.method.partition(",")[0],
-        "place": run.place.value if run.place else "same",
+        "task": run.task,
+        "by_place": run.place_sentence or "was asked in one order alone",
         "unscored": percent(run.metrics.get("unscored")),
+        "readers": ", ".join(reader_texts),
     }
-    return Claim(subject, advantage, checks, SMALLEST_ADVANTAGE, details)
+    return Claim(subject, advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
+
+
+def _place_check(run: JudgedRun, *, is_above_guessing: bool) -> Check:
+    """The requirement that choices go by more than the place in which a text stands.
+
+    A run that was asked in both orders and is above guessing all the same meets it: of pairs that
+    the place alone decides, each order prefers another text.
+    """
+    share = run.place_share
+    is_open = not run.has_no_place and math.isnan(share.low)
+    remedy = "ask in both orders"
+    if run.probe_orders:
+        remedy = "fit the probe to both orders"
+    if run.place is not None and not is_above_guessing:
+        is_open = True
+        remedy = f"score each text alone ({', '.join(SINGLE_TEXT_TASKS)})"
+    return Check(
+        name="by_preference",
+        difference=share,
+        outcome=Outcome.OPEN if is_open else Outcome.HOLDS,
+        remedy=remedy if is_open else "",
+    )
+
+
+def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
+    """The requirement that a judge is above guessing by more than a reader of the texts alone tells,
+    which explains it if nothing is left.
+    """
+    name = READER_CHECKS[reader]
+    if baseline is None:
+        nothing = undefined("no pair has a verdict", unit="question")
+        return Check(name, nothing, Outcome.OPEN, reader.value, remedy="add pairs")
+    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
+    has_accuracy = not math.isnan(baseline.accuracy.value)
+    accuracy_text = f"{reader.value}: {percents(baseline.accuracy)}"
+    return Check(
+        name=name,
+        difference=baseline.beyond,
+        outcome=outcome,
+        compared_with=accuracy_text if has_accuracy else reader.value,
+        explains=True,
+        remedy="" if outcome is Outcome.HOLDS else READER_REMEDIES[reader],
+    )
 
 
 # ---- what the page shows
@@ -333,6 +290,12 @@ class ScoreRow:
             number,
         ),
     ]
+    length_alone: Annotated[
+        Estimate, Heading("length alone", "Share of the same pairs that a reader of length gets.")
+    ]
+    words_alone: Annotated[
+        Estimate, Heading("words alone", "Share of the same pairs that a reader of words gets.")
+    ]
     unscored: Annotated[float, Heading("unscored", "Share of pairs without a verdict.", percent)]
     pairs: Annotated[int, Heading("pairs", "Number of pairs.")]
     log: Annotated[str, Heading("log", "Log of the run.", on_page=False)]
@@ -363,10 +326,17 @@ def score_row(run: JudgedRun) -> ScoreRow:
         tie_rate=run.estimate("tie_rate"),
         consistency=run.estimate("consistency"),
         position_bias=run.metrics.get("position_bias", math.nan),
+        length_alone=_reader_accuracy(run, TextReader.LENGTH),
+        words_alone=_reader_accuracy(run, TextReader.WORDS),
         unscored=run.metrics.get("unscored", math.nan),
-        pairs=_pair_count(run),
+        pairs=run.pair_count,
         log=run.log,
     )
+
+
+def _reader_accuracy(run: JudgedRun, reader: TextReader) -> Estimate:
+    baseline = run.baselines.get(reader)
+    return baseline.accuracy if baseline else undefined("no pair has a verdict", unit="question")
 
 
 def metric_rows(run: JudgedRun) -> list[MetricRow]:
@@ -377,18 +347,18 @@ def metric_rows(run: JudgedRun) -> list[MetricRow]:
     ]
 
 
-def _pair_count(run: JudgedRun) -> int:
-    return int(run.metrics.get("pairs", 0))
-
-
 def run_names(judged_runs: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
     """Shortest name of each run that distinguishes it from the others → the run."""
-    names = model_names(sorted({run.model for run in judged_runs}))
+    short_models = model_names(sorted({run.model for run in judged_runs}))
+    methods_differ = len({run.method for run in judged_runs}) > 1
+    datasets_differ = len({run.dataset for run in judged_runs}) > 1
     run_of_name: dict[str, JudgedRun] = {}
     for run in judged_runs:
-        parts = [cut_name(names[run.model])]
-        parts += [run.method] if len({other.method for other in judged_runs}) > 1 else []
-        parts += [run.dataset] if len({other.dataset for other in judged_runs}) > 1 else []
+        parts = [cut_name(short_models[run.model])]
+        if methods_differ:
+            parts.append(run.method)
+        if datasets_differ:
+            parts.append(run.dataset)
         name = ", ".join(parts).replace(" ", "\N{NO-BREAK SPACE}")
         if name in run_of_name:
             name = f"{name} ({len(run_of_name) + 1})"
@@ -401,21 +371,27 @@ def preference_page(judged_runs: Sequence[JudgedRun]) -> Page:
     best_first = sorted(judged_runs, key=_by_accuracy)
     run_of_name = run_names(best_first)
     claims = ordered_claims([preference_claim(run, name) for name, run in run_of_name.items()])
-    table_order = sorted(judged_runs, key=lambda run: (run.method, run.model, run.dataset))
     shown_claims = claims[:RUNS_SHOWN]
+    hidden_count = len(claims) - len(shown_claims)
+    answer_rows = [answer_row(claim, run_of_name) for claim in shown_claims]
+
+    table_order = sorted(judged_runs, key=lambda run: (run.method, run.model, run.dataset))
+    all_metrics: list[MetricRow] = []
+    for run in table_order:
+        all_metrics += metric_rows(run)
+
+    lines: list[str] = []
+    for claim in claims:
+        lines += terminal_lines(claim, run_of_name[claim.subject])
     return claim_page(
         "Do these models prefer the better of two texts?",
         claims,
         PREFERENCE_WORDS,
-        picture=preference_picture(shown_claims, run_of_name, len(claims) - len(shown_claims)),
-        table=Table(
-            [answer_row(claim, run_of_name) for claim in shown_claims], columns_of(PreferenceAnswer)
-        ),
+        picture=preference_picture(shown_claims, run_of_name, hidden_count),
+        table=Table(answer_rows, columns_of(PreferenceAnswer)),
         tables={
             "scores": RowTable(ScoreRow, [score_row(run) for run in table_order]),
-            "metrics": RowTable(
-                MetricRow, [row for run in table_order for row in metric_rows(run)], on_page=False
-            ),
+            "metrics": RowTable(MetricRow, all_metrics, on_page=False),
         },
         method=[
             RUNS_ARE_NOT_CORRECTED,
@@ -423,15 +399,13 @@ def preference_page(judged_runs: Sequence[JudgedRun]) -> Page:
             Markup("The data sets and ways of asking are those of {}.").format(PROBES),
         ],
         notes={name: run_notes(run) for name, run in run_of_name.items()},
-        lines=[
-            line for claim in claims for line in terminal_lines(claim, run_of_name[claim.subject])
-        ],
+        lines=lines,
     )
 
 
 def _by_accuracy(run: JudgedRun) -> tuple[bool, float, str, str]:
-    value = run.accuracy.value
-    return math.isnan(value), -value, run.method, run.model
+    accuracy = run.accuracy.value
+    return math.isnan(accuracy), -accuracy, run.method, run.model
 
 
 def run_lines(name: str, run: JudgedRun) -> list[str]:
@@ -446,10 +420,10 @@ def run_lines(name: str, run: JudgedRun) -> list[str]:
 
 def terminal_lines(claim: Claim, run: JudgedRun) -> list[str]:
     """What makes a run's numbers doubtful, without what its sentence says already."""
-    unmet = claim.first_unmet_check
     doubts = run_lines(claim.subject, run)
-    is_said = unmet is not None and unmet.name == "by_preference"
-    return doubts[1:] if is_said else doubts
+    unmet_check = claim.first_unmet_check
+    is_in_sentence = unmet_check is not None and unmet_check.name == "by_preference"
+    return doubts[1:] if is_in_sentence and run.place_sentence else doubts
 
 
 def run_notes(run: JudgedRun) -> list[Block]:
@@ -461,23 +435,24 @@ def run_notes(run: JudgedRun) -> list[Block]:
 def answer_row(claim: Claim, run_of_name: Mapping[str, JudgedRun]) -> PreferenceAnswer:
     """Row of the first table."""
     run = run_of_name[claim.subject]
-    datasets = {other.dataset for other in run_of_name.values()}
+    datasets = {run.dataset for run in run_of_name.values()}
+    models = {run.model for run in run_of_name.values()}
     method = f"{run.method} on {run.dataset}" if len(datasets) > 1 else run.method
-    names = model_names(sorted({other.model for other in run_of_name.values()}))
-    return PreferenceAnswer(names[run.model], method, claim.verdict, run.accuracy.value)
+    short_model = model_names(sorted(models))[run.model]
+    return PreferenceAnswer(short_model, method, claim.verdict, run.accuracy.value)
 
 
 def preference_picture(
-    claims: Sequence[Claim], run_of_name: Mapping[str, JudgedRun], hidden: int
+    claims: Sequence[Claim], run_of_name: Mapping[str, JudgedRun], hidden_count: int
 ) -> Picture:
     """Accuracy of each run with its interval."""
     rows = {claim.subject: {"accuracy": run_of_name[claim.subject].accuracy} for claim in claims}
-    placed = [
+    place_sentences = [
         f" {name} {run.place_sentence}."
         for name, run in run_of_name.items()
         if run.place_sentence and name in rows
     ]
-    caption = f"95 % intervals.{more_in_tables(hidden)}{''.join(placed)}"
+    caption = f"95 % intervals.{more_in_tables(hidden_count)}{''.join(place_sentences)}"
     return interval_rows(
         "preferred",
         rows,
@@ -486,87 +461,3 @@ def preference_picture(
         scale="percent",
         line=GUESSING,
     )
-
-
-# ---- the verdicts of logs, for other studies
-
-
-def _settings(run: Run) -> list[str]:
-    """Texts on how it was asked, where that is not the usual way."""
-    return [
-        f"{name}={value}"
-        for name, value in (*run.identity.args, *run.identity.config, *run.identity.roles)
-    ]
-
-
-def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
-    """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set
-    the newest counts.
-
-    A method is named by its task and model, in full and with its arguments where that is needed to
-    tell two apart.
-
-    Raises:
-        ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than
-            the run.
-    """
-    typed = list(paths)
-    finished = runs(typed, TASKS).finished
-    by_set: dict[str, list[Run]] = {}
-    for run in reversed(finished):  # the newest last
-        if (name := _data_set(run.header)) in sets:
-            by_set.setdefault(name, []).append(run)
-    if not by_set:
-        held = ", ".join(sorted({_data_set(run.header) for run in finished})) or "none"
-        raise ValueError(
-            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(typed)}; "
-            f"found {len(finished)} logs, of these tasks on: {held}"
-        )
-    result: Margins = {}
-    for name, logs in by_set.items():
-        times = Counter(each for run in logs for each in set(_names(run)))
-        for run in logs:
-            shortest = next((each for each in _names(run) if times[each] == 1), _names(run)[-1])
-            result.setdefault(name, {})[shortest] = _read(run, name, sets[name])
-    return result
-
-
-def _names(run: Run) -> tuple[str, str, str]:
-    """Names of what was run, the shortest first; the last one distinguishes all methods."""
-    task, model = run.identity.task, run.identity.model
-    return (
-        f"{task}, {cut_name(model)}",
-        f"{task}, {model}",
-        ", ".join([task, model, *_settings(run)]),
-    )
-
-
-def _data_set(log: EvalLog) -> str:
-    """The name that `public_pairs.load_pairs` gives to what a log's task was given."""
-    return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
-
-
-def _read(run: Run, name: str, pair_set: PairSet) -> dict[str, float]:
-    pairs = {pair.id: pair for pair in pair_set.pairs}
-    read: dict[str, list[float]] = {}
-    # A log holds its samples as they ended: by id, one log gives one message.
-    for sample in sorted(run.read_summaries(), key=lambda one: str(one.id)):
-        if str(sample.id) not in pairs or not sample.scores:
-            continue
-        pair = pairs[str(sample.id)]
-        verdict = next((d for d in last_decisions(sample.scores) if d.key == VERDICT), None)
-        if verdict is None:
-            continue
-        if (sample.metadata or {}).get("shown") != pair.shown:
-            raise ValueError(
-                f"{run.log} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "
-                "same data, asked in the same words (question, item)"
-            )
-        if verdict.truth != (pair.label and str(pair.label)):
-            raise ValueError(
-                f"{run.log} is of other pairs: in {name}, pair {sample.id} has label {pair.label}, in the log "
-                f"{verdict.truth}. Give logs of the same data"
-            )
-        if verdict.score is not None:
-            read.setdefault(str(sample.id), []).append(verdict.score)
-    return {key: sum(values) / len(values) for key, values in read.items()}

@@ -1,0 +1,388 @@
+"""Numbers of the preference tasks' logs: what each run prefers, and what the texts alone tell of the
+better one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+from inspect_ai.log import EvalLog
+
+from selfprobe.data.pairs import Pair
+from selfprobe.data.public_pairs import PairSet, name_and_place
+from selfprobe.logs import Run, decision_columns, runs
+from selfprobe.logs.decision import decisions_of
+from selfprobe.page import percents
+from selfprobe.page.plots import cut_name
+from selfprobe.scorers.preference import VERDICT
+from selfprobe.stats.estimate import FEW, Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.text_only import (
+    advantages_beyond_reader,
+    pair_keyword_margins,
+    pair_length_margins,
+    pair_word_margins,
+)
+from selfprobe.study import Logs
+
+SINGLE_TEXT_TASKS = ("direct_scoring", "g_eval")
+"""Tasks that score each text alone, so that no text has a place."""
+TASKS = ("pairwise_preference", *SINGLE_TEXT_TASKS, "preference_probe")
+GUESSING = 0.5
+"""Share of pairs that guessing gets."""
+DECISIVE_PLACE_SHARE = 0.75
+"""Share of showings in which one place is chosen, from which on place alone decides at least half
+of the pairs.
+"""
+
+StrArray = npt.NDArray[np.str_]
+Margins = dict[str, dict[str, dict[str, float]]]
+"""Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are
+not there.
+"""
+
+
+class Place(Enum):
+    """Place of a text in a showing."""
+
+    FIRST = "first"
+    SECOND = "second"
+
+
+class TextReader(Enum):
+    """Reader that sees the two texts alone; the value is its name on the page."""
+
+    LENGTH = "length alone"
+    WORDS = "words alone"
+
+
+READER_MARGINS = {
+    TextReader.LENGTH: pair_length_margins,
+    TextReader.WORDS: pair_word_margins,
+}
+"""Reader → function that gives its margins, above 0 where it takes text 1 for the better one."""
+
+
+@dataclass(frozen=True)
+class TextBaseline:
+    """What a reader of the texts alone gets of the pairs on which a judge has a verdict."""
+
+    accuracy: Estimate
+    """Share of the pairs whose better text it names; a tie is half."""
+    beyond: Estimate
+    """The judge's advantage over guessing among pairs on which the reader says the same."""
+
+
+@dataclass(frozen=True)
+class JudgedPair:
+    """A pair with a label and a verdict."""
+
+    text_1: str
+    text_2: str
+    first_is_better: bool
+    group: str
+    """Question: pairs of one question are alike."""
+    value: float
+    """1 where the better text is preferred, 0 where the other one is, .5 for a tie."""
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """A finished run of a preference task."""
+
+    method: str
+    """Task, and its arguments where they are not the usual ones."""
+    model: str
+    dataset: str
+    metrics: Mapping[str, float]
+    """Metrics by the names that the metric `preference` gives them."""
+    log: str
+    probe_orders: str = ""
+    """Orders that a probe's score is the mean of, "both" or "first"; "" where no probe judges."""
+    baselines: Mapping[TextReader, TextBaseline] = field(default_factory=dict)
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self.method.partition(",")[0]
+
+    @property
+    def pair_count(self) -> int:
+        """Number of pairs, with a verdict or without."""
+        return int(self.metrics.get("pairs", 0))
+
+    def estimate(self, name: str) -> Estimate:
+        """One of the metrics with its interval."""
+        value = self.metrics.get(name, math.nan)
+        low = self.metrics.get(f"{name}_low", math.nan)
+        high = self.metrics.get(f"{name}_high", math.nan)
+        question_count = int(self.metrics.get("questions", 0))
+        if math.isnan(value):
+            return undefined("no pair has a verdict", n=question_count, unit="question")
+        reason = "no interval" if math.isnan(low) else ""
+        return Estimate(value, low, high, question_count, "question", reason)
+
+    @property
+    def accuracy(self) -> Estimate:
+        """Share of pairs whose better text it prefers."""
+        return self.estimate("accuracy")
+
+    @property
+    def advantage(self) -> Estimate:
+        """Its accuracy less what guessing gets."""
+        return shifted(self.accuracy, -GUESSING)
+
+    @property
+    def worst_advantage(self) -> Estimate:
+        """Its advantage if every pair without a verdict were wrong; the interval keeps its width."""
+        worst_accuracy = self.metrics.get("worst_case", math.nan)
+        if math.isnan(worst_accuracy):
+            return self.advantage
+        return shifted(self.advantage, worst_accuracy - self.accuracy.value)
+
+    @property
+    def scored_share(self) -> Estimate:
+        """Share of pairs that have a verdict and a label."""
+        if not self.pair_count or math.isnan(self.accuracy.value):
+            return undefined("no pair has a verdict", n=self.pair_count, unit="pair")
+        share = self.metrics.get("n", self.pair_count) / self.pair_count
+        return Estimate(share, math.nan, math.nan, self.pair_count, "pair", "no interval")
+
+    @property
+    def place(self) -> Place | None:
+        """The place that it chooses, whichever text stands there, in most showings (with the whole
+        interval).
+        """
+        first_place_share = self.estimate("said_1")
+        if first_place_share.low >= DECISIVE_PLACE_SHARE:
+            return Place.FIRST
+        if first_place_share.high <= 1 - DECISIVE_PLACE_SHARE:
+            return Place.SECOND
+        return None
+
+    @property
+    def has_no_place(self) -> bool:
+        """Whether no text has a place: each is scored alone, or a probe's two orders are averaged."""
+        return self.task in SINGLE_TEXT_TASKS or self.probe_orders == "both"
+
+    @property
+    def place_share(self) -> Estimate:
+        """Share of showings in which it chooses the place that it chooses more often."""
+        first = self.estimate("said_1")
+        if self.task in SINGLE_TEXT_TASKS:
+            return undefined("each text is scored alone", unit="question")
+        if self.probe_orders == "both":
+            return undefined("the probe averages both orders", unit="question")
+        if math.isnan(first.value):
+            return undefined("one order alone was read", unit="question")
+        second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
+        return max(first, second, key=lambda share: share.value)
+
+    @property
+    def place_sentence(self) -> str:
+        """How often it chooses that place, with the interval; "" where the place does not explain
+        its choices.
+        """
+        if self.place is None:
+            return ""
+        share = percents(self.place_share)
+        place = self.place.value
+        return f"takes the {place} place in {share} of showings, whichever text stands there"
+
+    @property
+    def few_questions(self) -> str:
+        """End of a sentence where intervals count the pairs as few questions (a file's column
+        `group`); "" else.
+        """
+        pairs = self.metrics.get("pairs", math.nan)
+        questions = self.metrics.get("questions", math.nan)
+        if not questions < min(FEW, pairs):
+            return ""
+        return (
+            f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, "
+            "and so few make them wide"
+        )
+
+
+def shifted(estimate: Estimate, shift: float) -> Estimate:
+    """An estimate moved on its scale."""
+    return replace(
+        estimate,
+        value=estimate.value + shift,
+        low=estimate.low + shift,
+        high=estimate.high + shift,
+    )
+
+
+def judged_run(run: Run) -> JudgedRun:
+    """Numbers of a finished run, from its log's header."""
+    scores = run.results.scores if run.results else []
+    # `inspect score` appends its own beside the task's.
+    metrics = next((score.metrics for score in scores if "questions" in score.metrics), {})
+    metadata = run.header.eval.metadata or {}
+    return JudgedRun(
+        method=", ".join([run.identity.task, *_settings(run)]),
+        model=run.identity.model,
+        dataset=_data_set_name(run.header),
+        metrics={name: float(metric.value) for name, metric in metrics.items()},
+        log=run.log,
+        probe_orders=str(metadata.get("orders", "")),
+    )
+
+
+def judged_runs_of(logs: Logs) -> list[JudgedRun]:
+    """Numbers of each run, and of readers of the texts on the same pairs."""
+    pairs_of_log: dict[str, list[JudgedPair]] = {run.log: [] for run in logs.runs.finished}
+    for _, run, sample, score in logs.scored():
+        pair = Pair(**sample.metadata["pair"])
+        values = [decision.value for decision in decisions_of(score) if decision.key == VERDICT]
+        if pair.label is None or not values or values[0] is None:
+            continue
+        judged_pair = JudgedPair(
+            pair.text_1, pair.text_2, pair.label == 1, pair.group, float(values[0])
+        )
+        pairs_of_log[run.log].append(judged_pair)
+    return [
+        replace(judged_run(run), baselines=text_baselines(pairs_of_log[run.log]))
+        for run in logs.runs.finished
+    ]
+
+
+def text_baselines(judged_pairs: Sequence[JudgedPair]) -> dict[TextReader, TextBaseline]:
+    """What each reader of the texts gets of these pairs, learnt from those of other questions."""
+    first_texts = [pair.text_1 for pair in judged_pairs]
+    second_texts = [pair.text_2 for pair in judged_pairs]
+    first_is_better = np.array([pair.first_is_better for pair in judged_pairs], dtype=bool)
+    groups = np.array([pair.group for pair in judged_pairs], dtype=str)
+    judge_values = np.array([pair.value for pair in judged_pairs], dtype=float)
+    baselines = {}
+    for reader, margins_of_reader in READER_MARGINS.items():
+        margins = margins_of_reader(first_texts, second_texts, first_is_better, groups)
+        if reader is TextReader.WORDS:
+            keyword_margins = pair_keyword_margins(
+                first_texts, second_texts, first_is_better, groups
+            )
+            margins = np.concatenate([margins[:, None], keyword_margins], axis=1)
+        else:
+            margins = margins[:, None]
+        right_margins = np.where(first_is_better[:, None], margins, -margins)
+        baselines[reader] = text_baseline(judge_values, right_margins, groups)
+    return baselines
+
+
+def text_baseline(
+    judge_values: FloatArray, reader_margins: FloatArray, groups: StrArray
+) -> TextBaseline:
+    """A reader's share of pairs, and what the judge knows beyond it.
+
+    Args:
+        judge_values: 1 where the judge prefers the better text, 0 or .5, [pair].
+        reader_margins: Above 0 where a reader names the better text, [pair, reader]; NaN where it
+            could learn nothing. The first one's accuracy counts.
+        groups: Question of each pair.
+    """
+    if not np.isfinite(reader_margins).any():
+        nothing = undefined("too few pairs to learn from", unit="question")
+        return TextBaseline(nothing, nothing)
+    reader_values = 0.5 + np.sign(reader_margins[:, 0].round(9)) / 2
+    accuracy = clustered_mean(reader_values, groups, unit="question")
+    advantages = advantages_beyond_reader(judge_values, reader_margins)
+    if not np.isfinite(advantages).any():
+        reason = "it leaves too few pairs to see more"
+        return TextBaseline(accuracy, undefined(reason, unit="question"))
+    beyond = clustered_mean(advantages, groups, unit="question", interval="difference")
+    return TextBaseline(accuracy, beyond)
+
+
+# ---- the verdicts of logs, for other studies
+
+
+def _settings(run: Run) -> list[str]:
+    """Texts on how it was asked, where that is not the usual way."""
+    identity = run.identity
+    settings = (*identity.args, *identity.config, *identity.roles)
+    return [f"{name}={value}" for name, value in settings]
+
+
+def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
+    """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set
+    the newest counts.
+
+    A method is named by its task and model, in full and with its arguments where that is needed to
+    tell two apart.
+
+    Raises:
+        ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than
+            the run.
+    """
+    typed_paths = list(paths)
+    finished_runs = runs(typed_paths, TASKS).finished
+    runs_of_set: dict[str, list[Run]] = {}
+    for run in reversed(finished_runs):  # the newest last
+        set_name = _data_set_name(run.header)
+        if set_name in sets:
+            runs_of_set.setdefault(set_name, []).append(run)
+    if not runs_of_set:
+        logged_sets = sorted({_data_set_name(run.header) for run in finished_runs})
+        raise ValueError(
+            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} "
+            f"in {', '.join(typed_paths)}; "
+            f"found {len(finished_runs)} logs, of these tasks on: {', '.join(logged_sets) or 'none'}"
+        )
+    margins: Margins = {}
+    for set_name, set_runs in runs_of_set.items():
+        uses_of_name = Counter(name for run in set_runs for name in set(_method_names(run)))
+        for run in set_runs:
+            names = _method_names(run)
+            unique_names = [name for name in names if uses_of_name[name] == 1]
+            method = unique_names[0] if unique_names else names[-1]
+            margins.setdefault(set_name, {})[method] = _margins_of_run(
+                run, set_name, sets[set_name]
+            )
+    return margins
+
+
+def _method_names(run: Run) -> tuple[str, str, str]:
+    """Names of what was run, the shortest first; the last one distinguishes all methods."""
+    task, model = run.identity.task, run.identity.model
+    full_name = ", ".join([task, model, *_settings(run)])
+    return f"{task}, {cut_name(model)}", f"{task}, {model}", full_name
+
+
+def _data_set_name(log: EvalLog) -> str:
+    """The name that `public_pairs.load_pairs` gives to what a log's task was given."""
+    return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
+
+
+def _margins_of_run(run: Run, set_name: str, pair_set: PairSet) -> dict[str, float]:
+    """Pair id → mean margin over epochs, of the pairs of the set that have one.
+
+    Raises:
+        ValueError: The log is of other pairs.
+    """
+    pair_of_id = {pair.id: pair for pair in pair_set.pairs}
+    run_samples = run.read_summaries()
+    texts_of_item = {str(sample.id): (sample.metadata or {}).get("shown") for sample in run_samples}
+    columns = decision_columns(run, run_samples)
+    rows = zip(columns["key"], columns["item"], columns["truth"], columns["score"], strict=True)
+    margins_of_pair: dict[str, list[float]] = {}
+    for key, item, truth, margin in rows:
+        if key != VERDICT or item not in pair_of_id:
+            continue
+        pair = pair_of_id[item]
+        if texts_of_item[item] != pair.shown:
+            raise ValueError(
+                f"{run.log} is of other pairs: pair {item} of {set_name} has other texts there. "
+                "Give logs of the same data, asked in the same words (question, item)"
+            )
+        if truth != (pair.label and str(pair.label)):
+            raise ValueError(
+                f"{run.log} is of other pairs: in {set_name}, pair {item} has label {pair.label}, "
+                f"in the log {truth}. Give logs of the same data"
+            )
+        if margin is not None:
+            margins_of_pair.setdefault(item, []).append(margin)
+    return {item: sum(margins) / len(margins) for item, margins in margins_of_pair.items()}
