@@ -13,7 +13,8 @@ Power is the own advantage with which a model would be named, and the items that
 is drawn again and judged by the same test (`selfprobe.stats.pairs`): cells where skill alone would
 put them, pairs that differ as they do there, one model's own cell plus an advantage, and the noise
 of its items. Skill alone is the additive fit to the cells off the diagonal, on the scale on which
-it fits best. What baselines and stand-ins ask for is left out.
+it fits best. What baselines, stand-ins, shared items and orders of observers ask for is left out,
+and so is what votes of replies add (`selfprobe.stats.shared_items`).
 """
 
 import math
@@ -169,21 +170,31 @@ def _drawing(
     draws = max(40, DRAWS // cells)
     noise = rng.normal(size=(draws, cells)) @ (vectors * np.sqrt(np.maximum(values, 0))).T
     differ = pairs * rng.normal(size=(draws, cells))
-    seen = np.maximum(found.variance[0, own], 1e-12)
+    own_counts = found.count[0, own]
+    own_variances = np.maximum(found.variance[0, own] * own_counts, 1e-12)
+    share_limits = 0.5 / own_counts
+
+    def widths(means: FloatArray) -> FloatArray:
+        """Standard deviations of own scores with these means, in units of those that there are."""
+        shares = np.clip(means, share_limits, 1 - share_limits)
+        seen_shares = np.clip(found.mean[0, own], share_limits, 1 - share_limits)
+        ratios = shares * (1 - shares) / (seen_shares * (1 - seen_shares))
+        return np.asarray(np.sqrt(np.minimum(ratios, 0.25 / own_variances)))
 
     def draw(effect: float, times: float) -> Moments:
-        mean, width = expected.copy(), np.ones(cells)
-        mean[own] = np.minimum(expected[own] + effect, 1)
-        limit = 0.5 / found.count[0, own]
-        share = np.clip(np.stack([mean[own], found.mean[0, own]]), limit, 1 - limit)
-        after, before = share * (1 - share)
-        width[own] = np.sqrt(np.minimum(after / before, 0.25 / (seen * found.count[0, own])))
-        factor = found.factor * width[:, None] / math.sqrt(times)
-        drawn = mean + differ + noise * width / math.sqrt(times)
+        expected_means = expected.copy()
+        expected_means[own] = np.minimum(expected[own] + effect, 1)
+        noise_widths = np.ones(cells)
+        noise_widths[own] = widths(expected_means[own])
+        means = expected_means + differ + noise * noise_widths / math.sqrt(times)
+
+        # An own cell that comes out near 1 is also measured with less noise.
+        factor_widths = np.ones(means.shape)
+        factor_widths[:, own] = widths(means[:, own])
         return replace(
             found,
-            mean=drawn,
-            factor=factor,
+            mean=means,
+            factor=found.factor * factor_widths[:, :, None] / math.sqrt(times),
             count=found.count * times,
             units=max(found.units * times, 2),
         )

@@ -351,15 +351,17 @@ class ModelNumbers:
         float,
         Heading(
             "stands out from",
-            "The advantage from which a model would stand out above pairs of models, at this size; baselines and "
-            "stand-ins can ask for more.",
+            "The advantage from which a model would stand out above pairs of models in 80 % of such "
+            "matrices, by the means of cells alone. Replies that can stand in are not counted on, "
+            "and easy items, baselines and other orders of observers can ask for more.",
         ),
     ]
     items_needed: Annotated[
         float,
         Heading(
             f"items for {EFFECT:.2f}",
-            f"Items with which an advantage of {EFFECT:.2f} would stand out above pairs of models.",
+            f"Items with which an advantage of {EFFECT:.2f} would stand out above pairs of models, "
+            "by the means of cells alone.",
             partial(number, digits=0),
         ),
     ]

@@ -24,7 +24,7 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
-from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
+from selfprobe.stats.pairs import AS_NEEDED, FEWEST, OVER_PAIRS
 from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
@@ -40,8 +40,12 @@ TIE_TOLERANCE = 1e-9
 """Largest difference of two means that is rounding."""
 SMALLEST_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
-ITEM_STEPS = ("above 0", "noise", SHARED_ITEMS)
-"""Steps of the pairs test that more items help."""
+STEPS_OF_CHECK = {
+    "beyond_skill": ("noise",),
+    "beyond_shared_items": (SHARED_ITEMS,),
+    "beyond_pairs": ("pairs", OVER_PAIRS, *AS_NEEDED),
+}
+"""Check → steps of the pairs test that it is made of; a check has the largest p of its steps."""
 
 MATRIX_WORDS = ClaimWords(
     yes="scores {score} on itself, {effect} above what skill gives ({p}); {competitor}",
@@ -52,6 +56,8 @@ MATRIX_WORDS = ClaimWords(
         "variation": "scored on items on which scores differ",
         "scored_by_all": "scored by all observers on the same items",
         "beyond_skill": "above what skill gives",
+        "beyond_shared_items": "above what easy and hard items give",
+        "beyond_pairs": "above what pairs of models differ by",
         "above_observers": "above every other model on it",
         "above_baselines": "above every guess without a model",
         "above_informed": "above observers that were told of it",
@@ -176,13 +182,16 @@ PByCheck = Mapping[str, float]
 
 def _p_by_check(row: ModelRow) -> dict[str, float]:
     """Uncorrected p of the checks that have one; a check of several competitors has the largest."""
-    skill_steps = [p for step, p in row.steps.items() if step != "above 0"]
+    p_by_step_check = {
+        check: max(row.steps.get(step, 0.0) for step in steps)
+        for check, steps in STEPS_OF_CHECK.items()
+    }
     p_by_baseline = row.over_p
     informed_p = p_by_baseline.get(INFORMED, 0.0)
     baseline_ps = [p for name, p in p_by_baseline.items() if name != INFORMED]
     stand_in_ps = [above_zero(difference) for difference in row.stand_ins.values()]
     return {
-        "beyond_skill": float(np.max(skill_steps)),
+        **p_by_step_check,
         "above_habit": row.steps["above 0"],
         "above_baselines": max(baseline_ps, default=0.0),
         "above_informed": informed_p,
@@ -318,7 +327,11 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     own_check = _own_check(row, p_of_check["above_habit"], facts, alpha)
     if own_check.name == "above_zero":
         checks.append(own_check)
-    checks.append(_skill_check(row, p_of_check["beyond_skill"], facts, alpha))
+    checks += [
+        _step_check(name, row, p_of_check[name], facts, alpha)
+        for name, steps in STEPS_OF_CHECK.items()
+        if any(step in row.steps for step in steps)
+    ]
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
     checks += _informed_checks(row, p_of_check["above_informed"], facts, alpha)
@@ -345,29 +358,31 @@ def _score_text(score: float, facts: MatrixFacts) -> str:
     return percent(score) if facts.is_graded else number(score)
 
 
-def _skill_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
+def _step_check(name: str, row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
+    """A part of the pairs test; all parts are about the advantage over what skill gives."""
     outcome = outcome_above_zero(row.advantage, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
     return Check(
-        name="beyond_skill",
+        name=name,
         difference=row.advantage,
         outcome=outcome,
         p_value=p,
-        remedy=_skill_remedy(row, len(facts.rows)) if outcome is Outcome.OPEN else "",
+        remedy=_step_remedy(name, row, len(facts.rows)) if outcome is Outcome.OPEN else "",
     )
 
 
-def _skill_remedy(row: ModelRow, model_count: int) -> str:
-    """What would help the step of the pairs test that is furthest from holding."""
+def _step_remedy(check: str, row: ModelRow, model_count: int) -> str:
+    """What would help a part of the pairs test."""
     if model_count <= FEW_MODELS:
         return "add models"
     if row.advantage.value < EFFECT:
         if math.isfinite(row.power.items):
             return f"about {_rounded(row.power.items)} items would show {EFFECT:.2f}"
         return "add models"
+    if check != "beyond_pairs":
+        return "take more items"
     if row.steps[OVER_PAIRS] > 0:
         return "add models: another pair stands out"
-    weakest_step = max(row.steps, key=lambda step: row.steps[step])
-    return "take more items" if weakest_step in ITEM_STEPS else "add models"
+    return "add models"
 
 
 def _rounded(items: float) -> int:
