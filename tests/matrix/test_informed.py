@@ -16,7 +16,7 @@ from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.effort import effort_points
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.page import results_page
-from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest
+from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest_informed
 from selfprobe.studies.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
 from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
@@ -174,9 +174,9 @@ def test_the_closest_observer_is_the_one_above_whom_least_is_left_and_holes_are_
         told("lost", -0.2, "no log"),
         told("between", 0.2),
     ]
-    found = closest(observers, ADA)
+    found = closest_informed(observers, ADA)
     assert found is not None and found.observer == "near"
-    assert closest(observers, BO) is None
+    assert closest_informed(observers, BO) is None
 
 
 # ---- what comes out
@@ -229,14 +229,14 @@ def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items
 ) -> None:
     task = analysed(results)
     place = matrix_of(results, "kth_word").models.index(ADA)
-    best = closest(task.informed, ADA)
+    best = closest_informed(task.informed, ADA)
     assert best is not None and best.arm == "shown:5" and best.observer != ADA and best.over.n == 25
     gains = task.matrix.scores[place, place] - best.scores
     assert best.over.value == pytest.approx(gains.mean())
     assert best.over.value == min(one.over.value for one in task.informed if one.target == ADA)
     assert len(task.informed) == 30 and not any(one.hole for one in task.informed)
     worse = [replace(one, hole="failed") if one is best else one for one in task.informed]
-    assert closest(worse, ADA) is not best and closest([], ADA) is None
+    assert closest_informed(worse, ADA) is not best and closest_informed([], ADA) is None
 
 
 @pytest.mark.slow(31)
@@ -263,7 +263,10 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
     moved = results.informed.copy()
     moved["version"] = moved.version.where(moved.target != ADA, "1+aa")
     task = analysed(replace(results, informed=moved))
-    assert closest(task.informed, ADA) is None and closest(task.informed, BO) is not None
+    assert (
+        closest_informed(task.informed, ADA) is None
+        and closest_informed(task.informed, BO) is not None
+    )
     assert all(
         "cannot be compared: task version is 1" in one.hole
         for one in task.informed

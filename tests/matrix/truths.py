@@ -506,7 +506,7 @@ def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Dr
 
     Without examples every cell is .3. A learner is right where the habit is and where it learned
     it; the informed observer is the best of as many learners as there are others, as in
-    `selfprobe.studies.matrix.rows.closest`.
+    `selfprobe.studies.matrix.rows.closest_informed`.
     """
     p = np.full((size, size), 0.3)
     p[0, 0] = KNOWN

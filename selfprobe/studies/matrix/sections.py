@@ -36,7 +36,7 @@ from selfprobe.studies.matrix.rows import (
     EFFECT,
     InformedObserver,
     ModelRow,
-    closest,
+    closest_informed,
     informed_observers,
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
@@ -403,7 +403,7 @@ def _numbers_of_model(
 ) -> ModelNumbers:
     baseline, baseline_score = row.without_a_model
     likest, likest_score = row.stand_in
-    informed = closest(task.informed, row.model)
+    informed = closest_informed(task.informed, row.model)
     over_pairs = row.steps[OVER_PAIRS]
     return ModelNumbers(
         task=task.task,

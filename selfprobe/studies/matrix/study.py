@@ -29,7 +29,7 @@ from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.page import matrix_page, runs_page
-from selfprobe.studies.matrix.rows import ENDLESS, planned
+from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed, run_versions
@@ -275,7 +275,7 @@ class Matrix(Study):
             )
 
         def least(task: str, items: int) -> float:
-            found = planned(
+            found = planned_detectable_advantage(
                 size,
                 items,
                 tests=size * len(self.chosen),
@@ -288,7 +288,7 @@ class Matrix(Study):
         units = {task: len(set(of)) for task, of in self.clusters.items()}
         needs = {task: least(task, count) for task, count in units.items()}
         task = max(needs, key=lambda name: needs[name])
-        best = least(task, ENDLESS)
+        best = least(task, ENDLESS_ITEMS)
         size_text = f"{self.sizes[task]} items"
         if units[task] < self.sizes[task]:
             size_text += f" in {units[task]} clusters"
