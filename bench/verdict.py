@@ -207,8 +207,10 @@ def rate_text(counts: Counter[str]) -> str:
 def table(counts_by_key: Counts) -> str:
     """The counts as Markdown, a table a group."""
     cells: dict[str, dict[str, dict[str, str]]] = {}
+    totals: dict[str, Counter[str]] = {}
     for key, counts in counts_by_key.items():
         group, name, models, items = key.split(" | ")
+        totals.setdefault(group, Counter()).update(counts)
         size = Job(group, name, int(models), int(items)).size
         label = name.removeprefix(f"{group}, ")
         cells.setdefault(group, {}).setdefault(label, {})[size] = rate_text(Counter(counts))
@@ -217,6 +219,10 @@ def table(counts_by_key: Counts) -> str:
         if group not in cells:
             continue
         sizes = list(dict.fromkeys(size for row in cells[group].values() for size in row))
+        if group in ("null", "real"):
+            total = totals[group]
+            share = Rate(total["hits"], total["draws"])
+            parts += [f"Named in {total['hits']:,} of {total['draws']:,} matrices: {share} %.", ""]
         parts += [f"|{title}|{'|'.join(sizes)}|", "|---" * (len(sizes) + 1) + "|"]
         for label, row in cells[group].items():
             parts.append(f"|{label}|{'|'.join(row.get(size, '–') for size in sizes)}|")

@@ -44,7 +44,7 @@ from selfprobe.stats.pairs import (
 from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
-from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
+from selfprobe.studies.matrix.table import Results, TaskMatrix, incomparable_cells, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
 Interval = Literal["difference", "t"]
@@ -318,7 +318,7 @@ def informed_observers(results: Results, matrix: TaskMatrix) -> tuple[InformedOb
     for arm_name, arm_cells in informed_cells.groupby("arm"):
         arm = str(arm_name)
         complete_cells = arm_cells[arm_cells.status == "complete"]
-        incomparable_pairs = odd_cells(pd.concat([own_cells_of_task, complete_cells]))
+        incomparable_pairs = incomparable_cells(pd.concat([own_cells_of_task, complete_cells]))
         arm_decisions = decisions[decisions.arm == arm_name]
         item_scores = scores_by_item(arm_decisions)
         for cell in arm_cells.sort_values(["target", "observer"]).itertuples():
