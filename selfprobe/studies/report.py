@@ -14,7 +14,7 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place_file
 from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
-from selfprobe.page import LINES, Page, Section, set_aside
+from selfprobe.page import LINES, Page, RowTable, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
@@ -159,7 +159,10 @@ TITLES = {
 
 def _joined_page(pages: Mapping[str, Page]) -> Page:
     """One page of which each study is a part."""
-    lines, tables, files, holes = [], {}, {}, []
+    lines: list[str] = []
+    tables: dict[str, pd.DataFrame | RowTable] = {}
+    files: dict[str, bytes] = {}
+    holes: list[str] = []
     for study, part in pages.items():
         if part.answer:
             lines.append(f"{TITLES.get(study, study)}: {part.answer}")

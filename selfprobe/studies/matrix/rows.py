@@ -91,7 +91,7 @@ class Power:
 
 NO_POWER = Power(math.nan, math.nan)
 DrawMatrices = Callable[[float, float], Moments]
-"""From an own advantage and a multiple of the items to drawn matrices in which every model has it."""
+"""Function from an own advantage and a multiple of the items to matrices in which all have it."""
 
 
 def powers(
@@ -785,7 +785,7 @@ def _scores_of_acts(
     score_by_cell = scores_by_item(pd.concat(every_pair))
     index = pd.MultiIndex.from_product([models, models, items])
     shape = (len(models), len(models), len(items))
-    return score_by_cell.reindex(index).to_numpy(dtype=float).reshape(shape)
+    return np.asarray(score_by_cell.reindex(index).to_numpy(dtype=float).reshape(shape))
 
 
 def _equal_truths(
