@@ -30,27 +30,14 @@ def bench(*given: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_draw_that_was_stopped_goes_on_and_counts_every_matrix_once(tmp_path: Path) -> None:
     module = part("verdict")
-    todo = [job for job in module.jobs([(4, 20)]) if "graded" in job.name and job.part == "access"]
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    module.run(todo, 3, tmp_path / "a", None, smoke=True)
-    module.run(todo, 6, tmp_path / "a", None, smoke=True)
-    once = module.run(todo, 6, tmp_path / "b", None, smoke=True)
-    assert json.loads((tmp_path / "a" / "counts.json").read_text()) == once
-    assert {counts["matrices"] for counts in once.values()} == {6}
-
-
-def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
-    module = part("verdict")
-    line = next(line for line in module.lines(5) if line.name == "words: one knower, constants")
-    for number in range(3):
-        whole, short = (
-            module.judged(
-                line.draw(np.random.default_rng(number), 60), np.random.default_rng(9), whole=whole
-            )
-            for whole in (True, False)
-        )
-        assert module.named_models(whole) == module.named_models(short) == ("2",)
+    job_list = [
+        job for job in module.jobs([(4, 20)], []) if "graded" in job.name and job.group == "access"
+    ]
+    module.draw(job_list, 3, tmp_path / "stopped.json", 1)
+    module.draw(job_list, 6, tmp_path / "stopped.json", 1)
+    in_one_go = module.draw(job_list, 6, tmp_path / "whole.json", 1)
+    assert json.loads((tmp_path / "stopped.json").read_text()) == in_one_go
+    assert {counts["matrices"] for counts in in_one_go.values()} == {6}
 
 
 @pytest.mark.slow(3)
@@ -84,29 +71,17 @@ def test_who_learned_all_of_a_habit_gets_what_the_model_gets() -> None:
     assert (hits[INFORMED][0] == x[0, 0]).all()
 
 
-def test_none_of_a_hundred_may_be_three_and_a_half_in_a_hundred() -> None:
-    share = part("rates_page").Share(0, 100)
-    assert (share.low, share.high) == (0, pytest.approx(1 - 0.025 ** (1 / 100)))
-    assert share.shown() == "0/100"
-
-
-def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
+def test_the_table_says_what_was_drawn_and_what_was_not() -> None:
     counts = {
-        "null | null, a | 3 | 50": {"matrices": 100, "named": 20},
-        "null | null, b | 5 | 50": {"matrices": 200},
-        "interval | score 0.5 | 5 | 10": {
-            "matrices": 10,
-            "intervals": 150,
-            "named": 142,
-            "undefined": 50,
-        },
+        "null | null, a | 3 | 50": {"matrices": 100, "draws": 100, "hits": 20, "wrong": 20},
+        "null | null, b | 5 | 50": {"matrices": 200, "draws": 200},
+        "access | c | 5 | 50": {"matrices": 100, "draws": 100, "hits": 90, "wrong": 2},
+        "interval | score 0.5 | 5 | 10": {"matrices": 10, "draws": 150, "hits": 142},
     }
-    page = part("rates_page").write(counts, tmp_path)
-    assert "|a|**20 [13–29.2]/100**|–|" in page and "|b|–|0/200|" in page
-    assert "20 of 300 matrices are supported. Whole intervals above 5 %: 1." in page
-    assert "|score 0.5|94.7 [90–97.7]/150, 50 undefined|" in page
-    assert (tmp_path / "verdict_rates.md").read_text() == page and "## Access" not in page
-    assert 0 < (tmp_path / "verdict_null.png").stat().st_size < 100_000
+    text = part("verdict").table(counts)
+    assert "|a|20.0 [12.7, 29.2]/100|–|" in text and "|b|–|0.0 [0.0, 1.8]/200|" in text
+    assert "|c|90.0 [82.4, 95.1]/100, 2 wrong|" in text
+    assert "by items|10|" in text and "|score 0.5|94.7 [89.8, 97.7]/150|" in text
 
 
 @pytest.mark.parametrize(
@@ -115,10 +90,6 @@ def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
         (("--sizes", "2x50,5x100"), "of 3 models and 2 items or more, got '2x50,5x100'"),
         (("--sizes", "many"), "expected sizes like 5x100,8x100"),
         (("--only", "nothing like it"), "no line's name holds 'nothing like it'"),
-        (
-            ("--plot", "docs"),
-            "--plot needs --out with a folder that holds counts.json, from an earlier run",
-        ),
         (("--matrices", "0"), "--matrices and --processes must be 1 or more"),
     ],
 )
@@ -134,7 +105,7 @@ def test_a_wrong_option_is_told(
 def test_a_file_that_holds_no_counts_is_told_and_left_alone(held: str, tmp_path: Path) -> None:
     (tmp_path / "counts.json").write_text(held)
     with pytest.raises(SystemExit, match="holds no counts of this script"):
-        part("verdict").main(["--out", str(tmp_path), "--plot", str(tmp_path / "page")])
+        part("verdict").main(["--out", str(tmp_path)])
     assert (tmp_path / "counts.json").read_text() == held
 
 
@@ -143,7 +114,7 @@ def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
     for processes in ("1", "2"):
         size = ("--sizes", "4x20", "--matrices", "4", "--only", "null, product")
         done = bench(*size, "--out", str(tmp_path / processes), "--processes", processes)
-        assert done.returncode == 0 and "## Nulls" in done.stdout, done.stderr
+        assert done.returncode == 0 and "|Nobody has access;" in done.stdout, done.stderr
     one, two = ((tmp_path / processes / "counts.json").read_text() for processes in ("1", "2"))
     assert json.loads(one) == json.loads(two)
 

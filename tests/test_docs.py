@@ -199,20 +199,12 @@ def test_the_costs_are_those_of_the_tasks() -> None:
 
 def test_the_rates_of_the_verdict_are_those_of_its_page() -> None:
     text, _, rates = (DOCS / "statistics.md").read_text().partition("<!-- verdict: ")
-    (supported, drawn), *_ = re.findall(r"([\d,]+) of ([\d,]+) matrices are supported", rates)
-    assert f'{supported} of {drawn} drawn matrices were "supported"' in text
-    rows = rates.partition("\n### Access")[2].partition("\n##")[0].splitlines()
-    found = [
-        line
-        for line in rows
-        if re.match(r"\|(words: )?access \.4 of two", line) and "|–|–|–|" not in line
-    ]
-    few, _, many = zip(
-        *([float(cell.split("[")[0]) for cell in line.split("|")[2:5]] for line in found),
-        strict=True,
-    )
-    assert f'{min(few):.0f} to {max(few):.0f} % were "supported" with 100 items' in text
-    assert f"{min(many):.0f} to {max(many):.0f} % with 400" in text
+    drawn, real = re.findall(r"Named in ([\d,]+) of ([\d,]+) matrices", rates)[:2]
+    assert f"{drawn[0]} of {drawn[1]} drawn ones have a named model" in text
+    assert f"{real[0]} of {real[1]} of real words" in text
+    finding = (DOCS.parent / "README.md").read_text()
+    assert f"one in {drawn[0]} of {drawn[1]} simulated studies" in finding
+    assert f"in {real[0]} of {real[1]} made of real models' words" in finding
 
 
 OF_OTHERS = {

@@ -165,27 +165,6 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
     )
 
 
-def own_noise(measured: Moments) -> tuple[FloatArray, FloatArray]:
-    """Standard errors of own cells above an additive fit to the others, [R, model]: as scored, and
-    of logarithms.
-    """
-    batch, cells = measured.mean.shape
-    size = math.isqrt(cells)
-    square = (batch, size, size)
-    models = np.arange(size)
-    weights = FitWeights(size)
-    short = np.maximum(measured.least - measured.variance, 0)
-    errors = []
-    for slopes in (np.ones_like(measured.mean), 1 / measured.share):
-        factor = (slopes[:, :, None] * measured.factor).reshape(*square, -1)
-        parts = less_fit(factor)[:, models, models]
-        extra = (slopes**2 * short).reshape(square)
-        variance = np.square(parts).sum(axis=2) + weights.own_variance(extra)
-        errors.append(np.sqrt(np.maximum(variance, LEAST_VARIANCE)))
-    of_scores, of_logarithms = errors
-    return of_scores, of_logarithms
-
-
 def completed(x: FloatArray) -> FloatArray:
     """[R, target, observer, item]: own missing scores are wrong where another observer has one;
     then whole rows.

@@ -4,15 +4,22 @@ Two things make the cells of a strong, predictable model stand out above an addi
 scale, though nobody knows itself: items that are easy for all, and pairs of models that are alike,
 at items that many get.
 
-Easy items: the own cell must exceed what a shared difficulty of the items gives
-(`selfprobe.stats.consensus`).
+Easy items: where an item has one answer that models give and predict, each score is a product,
+x[t, o, k] = gives[t, k] · predicts[o, k], so that for two other models t' and o'
+
+    x[t, o, k] x[t', o', k] - x[t, o', k] x[t', o, k] = 0
+
+whatever the items' difficulties are, and however much they move each model. Where that is above 0,
+o knows an answer of t other than the one on which t' and o' agree. Its mean over all t' and o' must
+stand out in the own cell.
 
 Likeness: where other models' replies can stand in for predictions, each score is compared with what
 the same observer gets of other targets at items that as many others get, and what is left, z, is
 held against pairs of models. Likeness and skill show at items that many get; access shows anywhere,
 so that z has more power than the score itself.
 
-    votes[t, o, k] = other models whose reply to item k equals t's + other observers than o whose prediction does
+    votes[t, o, k] = other models whose reply to item k equals t's
+                     + other observers than o whose prediction does
     h[t, o, k]     = mean of x[t', o, k'], t' neither t nor o, over items k' of the same bin of votes
     z              = x - h
 
@@ -24,9 +31,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy import special
 
-from selfprobe.stats.consensus import expected_own_cells
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.pairs import (
     AS_NEEDED,
@@ -35,15 +40,16 @@ from selfprobe.stats.pairs import (
     completed,
     moments,
     own_cells,
-    own_noise,
     steps_of,
 )
 
 SHARED_ITEMS = "shared items"
-"""Step that the own cell is above what a shared difficulty of the items gives."""
+"""Step that the model knows answers of its own at items at which others agree on another one."""
+CLEAR_COVARIANCE = 2.0
+"""Standard errors above 0 from which cells of different models vary together over items."""
 VOTE_EDGES = np.array([1e-9, 0.13, 0.26, 0.45, 0.7])
 """Shares of the votes at which a bin ends: none, and five more. They were set once, by hand."""
-SHRUNK_BY = 2
+ITEMS_OF_SHRINKAGE = 2
 """Number of items by which the mean of a bin is drawn to the observer's mean."""
 
 
@@ -57,98 +63,153 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
     """
     scored = own_cells(x)
     if math.isnan(scored.spread):
-        return replace(scored, steps={**scored.steps, SHARED_ITEMS: np.full(len(x), np.nan)})
-    steps = {**scored.steps, SHARED_ITEMS: shared_difficulty_p(x)}
+        no_p = np.full(len(x), np.nan)
+        return replace(scored, steps={**scored.steps, SHARED_ITEMS: no_p})
+
+    steps = {**scored.steps, SHARED_ITEMS: shared_items_p(x)}
     if stand_ins is None:
         return replace(scored, steps=steps)
+
     expected = expected_from_votes(x, vote_shares(scores, stand_ins))
     z = completed(x[None]) - np.where(np.isnan(expected), 0.0, expected)
-    found = steps_of(moments(z), scale_names=("x",))
+    beyond_votes = steps_of(moments(z), scale_names=("x",))
     for name in ("noise", *AS_NEEDED):
-        steps[name] = np.maximum(scored.steps[name], found.steps[name][0])
+        steps[name] = np.maximum(scored.steps[name], beyond_votes.steps[name][0])
     for name in ("pairs", OVER_PAIRS):
-        steps[name] = found.steps[name][0]
+        steps[name] = beyond_votes.steps[name][0]
     return replace(
         scored,
         steps=steps,
-        over=found.over[0],
-        over_low=found.over_low[0],
-        over_high=found.over_high[0],
-        spread=float(found.spread[0]),
+        over=beyond_votes.over[0],
+        over_low=beyond_votes.over_low[0],
+        over_high=beyond_votes.over_high[0],
+        spread=float(beyond_votes.spread[0]),
     )
 
 
-def shared_difficulty_p(x: FloatArray) -> FloatArray:
-    """One-sided p [model] that the own cell is above what a shared difficulty of the items gives,
-    against noise.
+def shared_items_p(x: FloatArray) -> FloatArray:
+    """One-sided p [model] that it has hits beyond agreement, more than skill gives, against noise.
+
+    0 where items share no difficulty.
+
+    Args:
+        x: Scores less habit, [target, observer, item]; NaN where unscored. Four models or more.
+    """
+    if not have_shared_difficulty(x):
+        return np.zeros(len(x))
+    beyond_agreement = hits_beyond_agreement(completed(x[None])[0])
+    steps = steps_of(moments(beyond_agreement[None]), scale_names=("x",)).steps
+    return np.asarray(np.maximum(steps["above 0"][0], steps["noise"][0]))
+
+
+def have_shared_difficulty(x: FloatArray) -> bool:
+    """Whether cells that share neither target nor observer vary together over items.
 
     Args:
         x: Scores less habit, [target, observer, item]; NaN where unscored.
     """
-    measured = moments(x[None])
-    own_means = measured.mean[0, :: len(x) + 1]
-    expected = expected_own_cells(x)
-    beyond = own_means - expected
-    of_scores, of_logarithms = own_noise(measured)
-    largest_error = np.maximum(of_scores[0], of_logarithms[0] * expected)
-    return np.asarray(special.stdtr(measured.units - 1, -beyond / largest_error))
+    centred = np.nan_to_num(x - np.nanmean(x, axis=2, keepdims=True))
+    own = np.arange(len(x))
+    centred[own, own] = 0
+
+    # Products of all pairs of cells, less those with the same target or the same observer.
+    all_products = np.square(centred.sum(axis=(0, 1)))
+    same_target_products = np.square(centred.sum(axis=1)).sum(axis=0)
+    same_observer_products = np.square(centred.sum(axis=0)).sum(axis=0)
+    same_cell_products = np.square(centred).sum(axis=(0, 1))
+    products = all_products - same_target_products - same_observer_products + same_cell_products
+    standard_error = products.std(ddof=1) / math.sqrt(len(products))
+    return bool(products.mean() > CLEAR_COVARIANCE * standard_error)
+
+
+def hits_beyond_agreement(x: FloatArray) -> FloatArray:
+    """Hits on other answers than those on which others agree, [target, observer, item].
+
+    The mean over pairs t', o' of other models, t' ≠ o', of x[t, o] x[t', o'] - x[t, o'] x[t', o].
+
+    Args:
+        x: Scores less habit, [target, observer, item]; NaN where unscored, which agrees with nobody.
+    """
+    size = len(x)
+    own = np.arange(size)
+    scores = np.nan_to_num(x)
+    others = scores.copy()
+    others[own, own] = 0
+    target_sums = others.sum(axis=1)
+    observer_sums = others.sum(axis=0)
+
+    # Sums over the cells [t', o'] that share no model with the cell [t, o].
+    model_sums = target_sums + observer_sums
+    touching = model_sums[:, None] + model_sums[None] - others - others.swapaxes(0, 1)
+    touching[own, own] = model_sums
+    agreement = others.sum(axis=(0, 1)) - touching
+
+    # Sums over t' and o' of x[t, o'] x[t', o], less those in which t' is o'.
+    of_target = target_sums[:, None] - others
+    of_observer = observer_sums[None] - others
+    same_model = np.einsum("tmk,mok->tok", others, others)
+    exchanged = of_target * of_observer - same_model
+
+    pair_counts = np.full((size, size, 1), (size - 2) * (size - 3))
+    pair_counts[own, own] = (size - 1) * (size - 2)
+    beyond_agreement = (scores * agreement - exchanged) / pair_counts
+    return np.asarray(np.where(np.isnan(x), np.nan, beyond_agreement))
 
 
 def vote_shares(scores: FloatArray, stand_ins: FloatArray | None) -> FloatArray:
-    """Share of the votes that agree with the target, [target, observer, item]; NaN where nobody
-    else voted.
+    """Share of the votes that agree with the target, [target, observer, item]; NaN without votes.
 
     Args:
         scores: Scores as they were given, in [0, 1], [target, observer, item]; NaN where unscored.
         stand_ins: Scores of other models' replies as predictions, [target, other model, item], of
             which the models of the matrix come first; None where replies cannot stand in.
     """
-    known = ~np.isnan(scores)
-    right = np.where(known, scores, 0.0)
-    votes = right.sum(axis=1, keepdims=True) - right
-    counts = known.sum(axis=1, keepdims=True) - known.astype(float)
+    is_scored = ~np.isnan(scores)
+    hits = np.where(is_scored, scores, 0.0)
+    votes = hits.sum(axis=1, keepdims=True) - hits
+    vote_counts = is_scored.sum(axis=1, keepdims=True) - is_scored.astype(float)
     if stand_ins is not None:
         replies = stand_ins[:, : len(scores)].copy()
         own = np.arange(len(scores))
         replies[own, own] = np.nan
-        reply_known = ~np.isnan(replies)
-        votes = votes + np.where(reply_known, replies, 0.0).sum(axis=1, keepdims=True)
-        counts = counts + reply_known.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(counts > 0, votes / np.maximum(counts, 1), np.nan))
+        is_reply = ~np.isnan(replies)
+        votes = votes + np.where(is_reply, replies, 0.0).sum(axis=1, keepdims=True)
+        vote_counts = vote_counts + is_reply.sum(axis=1, keepdims=True)
+    shares = votes / np.maximum(vote_counts, 1)
+    return np.asarray(np.where(vote_counts > 0, shares, np.nan))
 
 
 def expected_from_votes(x: FloatArray, shares: FloatArray) -> FloatArray:
-    """h [target, observer, item]: what the observer gets of other targets at items that as many
-    others get.
+    """h [target, observer, item]: what the observer gets of other targets at such items.
 
     Args:
         x: Scores [target, observer, item], NaN where unscored; three targets or more.
         shares: Result of `vote_shares`.
     """
-    size = len(x)
-    own = np.arange(size)
-    known = ~np.isnan(x)
-    values = np.where(known, x, 0.0)
-    bins = np.where(
-        np.isnan(shares), 0, np.searchsorted(VOTE_EDGES, np.nan_to_num(shares), side="right")
-    )
+    is_scored = ~np.isnan(x)
+    scores = np.where(is_scored, x, 0.0)
+    bins = np.searchsorted(VOTE_EDGES, np.nan_to_num(shares), side="right")
+    bins = np.where(np.isnan(shares), 0, bins)
 
-    def of_others(cell_sums: FloatArray) -> FloatArray:
-        """Sum over the targets that are neither the target nor the observer, [target, observer]."""
-        without_own = cell_sums.copy()
-        without_own[own, own] = 0
-        return np.asarray(without_own.sum(axis=0) - without_own)
-
-    observer_sums, observer_counts = (
-        of_others(values.sum(axis=2)),
-        of_others(known.sum(axis=2).astype(float)),
-    )
+    observer_sums = _sums_of_other_targets(scores.sum(axis=2))
+    observer_counts = _sums_of_other_targets(is_scored.sum(axis=2).astype(float))
     observer_means = observer_sums / np.maximum(observer_counts, 1)
-    expected = np.zeros_like(values)
-    for number in range(len(VOTE_EDGES) + 1):
-        in_bin = (bins == number) & known
-        bin_sums = of_others(np.where(in_bin, values, 0.0).sum(axis=2))
-        bin_counts = of_others(in_bin.sum(axis=2).astype(float))
-        bin_means = (bin_sums + SHRUNK_BY * observer_means) / (bin_counts + SHRUNK_BY)
-        expected = np.where(bins == number, bin_means[:, :, None], expected)
-    return np.asarray(np.where(known, expected, np.nan))
+
+    expected = np.zeros_like(scores)
+    for bin_number in range(len(VOTE_EDGES) + 1):
+        in_bin = bins == bin_number
+        is_counted = in_bin & is_scored
+        bin_sums = _sums_of_other_targets(np.where(is_counted, scores, 0.0).sum(axis=2))
+        bin_counts = _sums_of_other_targets(is_counted.sum(axis=2).astype(float))
+        shrunk_sums = bin_sums + ITEMS_OF_SHRINKAGE * observer_means
+        bin_means = shrunk_sums / (bin_counts + ITEMS_OF_SHRINKAGE)
+        expected = np.where(in_bin, bin_means[:, :, None], expected)
+    return np.asarray(np.where(is_scored, expected, np.nan))
+
+
+def _sums_of_other_targets(cells: FloatArray) -> FloatArray:
+    """Sums [target, observer] of the observer's cells over targets that are neither of the two."""
+    own = np.arange(len(cells))
+    without_own = cells.copy()
+    without_own[own, own] = 0
+    return np.asarray(without_own.sum(axis=0) - without_own)

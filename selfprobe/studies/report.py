@@ -1,8 +1,11 @@
 """One page of all that a folder holds: each study is a part of it, and logs of no study are named."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
 from inspect_ai.log import EvalLog
@@ -11,17 +14,22 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place_file
 from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
-from selfprobe.page import LINES, Page, Section, set_aside
+from selfprobe.page import LINES, Page, RowTable, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import matrix_page as matrix
-from selfprobe.studies.probe_compare import compare_runs, folder_and_family, read_runs
-from selfprobe.studies.probe_compare import comparison_page as side_by_side
+from selfprobe.studies.matrix.page import matrix_page
+from selfprobe.studies.probe_compare import (
+    compare_runs,
+    comparison_page,
+    folder_and_family,
+    read_runs,
+)
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
 from selfprobe.study.local import said_plainly
 from selfprobe.text import busy
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import cleaned, csv, echo
 
 
@@ -40,67 +48,98 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     """
     if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
         with said_plainly("Nothing was written."):
-            return side_by_side(compare_runs(read_runs(paths)))
-    studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
-        "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
+            return comparison_page(compare_runs(read_runs(paths)))
+    logs_by_task = _LogsByTask.read(paths)
+    ignored = dict(logs_by_task.ignored)
+    pages: dict[str, Page] = {}
+    tasks_by_study = {"matrix": {*measures(), OPEN}}
+    page_makers: dict[str, Callable[[Sequence[str]], Page]] = {
+        "matrix": partial(matrix_page, embedder=embedder)
     }
     for study in every():
-        studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))
-    there = readable_logs(paths)
-    ignored, pages = dict(there.ignored), dict[str, Page]()
-    for name in dict.fromkeys([*TITLES, *studies]):
-        tasks, make = studies[name]
-        logs = [header.location for header in there.headers if _task(header) in tasks]
-        busy.set_stage(name)
+        study_name = study.__name__.lower()
+        tasks_by_study.setdefault(study_name, set(study.reads))
+        page_makers.setdefault(study_name, study.reported)
+    for study_name in dict.fromkeys([*TITLES, *page_makers]):
+        logs = logs_by_task.of(tasks_by_study[study_name])
+        busy.set_stage(study_name)
+        if not logs:
+            continue
         try:
-            pages |= {name: make(logs)} if logs else {}
-        except NoLogs as none:
-            ignored |= none.ignored or dict.fromkeys(logs, f"{name}: {none}")
-    known = set[str]().union(*(tasks for tasks, _ in studies.values()))
-    ignored |= {
-        header.location: _stray(header) for header in there.headers if _task(header) not in known
-    }
+            pages[study_name] = page_makers[study_name](logs)
+        except NoLogs as error:
+            ignored |= error.ignored or dict.fromkeys(logs, f"{study_name}: {error}")
+    ignored |= logs_by_task.strays(set[str]().union(*tasks_by_study.values()))
     if not pages:
         raise InputError(none_found(paths, ignored))
-    whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
+
+    page = next(iter(pages.values())) if len(pages) == 1 else _joined_page(pages)
     if not ignored:
-        return whole
-    rest = Section("Logs of no study", set_aside(ignored), name="other")
-    notes = [*(whole.notes[: LINES - 1] if whole.answer else whole.notes), _left_out(ignored)]
-    return replace(whole, sections=[*whole.sections, rest], notes=notes)
+        return page
+    ignored_section = Section("Logs of no study", set_aside(ignored), name="other")
+    notes = page.notes[: LINES - 1] if page.answer else page.notes
+    return replace(
+        page,
+        sections=[*page.sections, ignored_section],
+        notes=[*notes, _ignored_sentence(ignored)],
+    )
 
 
-def _left_out(ignored: Mapping[str, str]) -> str:
-    """The line that says how many logs are on no page, with the name of the first one that cannot
-    be read.
-    """
-    damaged = [Path(log).name for log, why in ignored.items() if why.startswith(CANNOT)]
-    strays, parts = len(ignored) - len(damaged), list[str]()
-    if damaged:
-        further = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        parts.append(
-            f"{len(damaged)} log{'s' * (len(damaged) > 1)} cannot be read ({damaged[0]}{further})"
-        )
-    if strays:
-        parts.append(
-            "1 log belongs to no study" if strays == 1 else f"{strays} logs belong to no study"
-        )
-    return f"{', '.join(parts)}; the page says why"
+@dataclass(frozen=True)
+class _LogsByTask:
+    """The readable logs under some paths."""
+
+    task_of_log: Mapping[str, str]
+    """Log → the task that it counts as."""
+    ignored: Mapping[str, str]
+    """Log that cannot be read → why."""
+
+    @classmethod
+    def read(cls, paths: Sequence[str]) -> Self:
+        readable = readable_logs(paths)
+        task_of_log = {header.location: _counted_task(header) for header in readable.headers}
+        return cls(task_of_log, readable.ignored)
+
+    def of(self, tasks: AbstractSet[str]) -> list[str]:
+        """Logs of these tasks."""
+        return [log for log, task in self.task_of_log.items() if task in tasks]
+
+    def strays(self, known_tasks: AbstractSet[str]) -> dict[str, str]:
+        """Log of no study → why it has no part in the page."""
+        return {
+            log: f"a log of {task}, which belongs to no study here; "
+            "try selfprobe report --rows FILE, or selfprobe check"
+            for log, task in self.task_of_log.items()
+            if task not in known_tasks
+        }
 
 
-def _task(header: EvalLog) -> str:
+def _counted_task(header: EvalLog) -> str:
     """Task of a log; judges and subjects who read rewrites and their originals belong to the
     rewriting.
     """
     task = task_of(header)
-    compared = task == TASK and header.eval.task_args.get("pairs")
-    return "rewriting" if compared or of_versions(header) else task
+    compares_pairs = task == TASK and header.eval.task_args.get("pairs")
+    return "rewriting" if compares_pairs or of_versions(header) else task
 
 
-def _stray(header: EvalLog) -> str:
-    """Why a log has no part in the page."""
-    task = _task(header)
-    return f"a log of {task}, which belongs to no study here; try selfprobe report --rows FILE, or selfprobe check"
+def _ignored_sentence(ignored: Mapping[str, str]) -> str:
+    """The line that says how many logs are on no page, with the name of the first one that cannot
+    be read.
+    """
+    damaged_names = [Path(log).name for log, reason in ignored.items() if reason.startswith(CANNOT)]
+    damaged_count = len(damaged_names)
+    stray_count = len(ignored) - damaged_count
+    parts: list[str] = []
+    if damaged_names:
+        names = damaged_names[0]
+        if damaged_count > 1:
+            names += f" and {damaged_count - 1} more"
+        parts.append(f"{count_text(damaged_count, 'log')} cannot be read ({names})")
+    if stray_count:
+        verb = "belongs" if stray_count == 1 else "belong"
+        parts.append(f"{count_text(stray_count, 'log')} {verb} to no study")
+    return f"{', '.join(parts)}; the page says why"
 
 
 TITLES = {
@@ -118,23 +157,27 @@ TITLES = {
 """Names of the studies in the menu."""
 
 
-def _together(pages: dict[str, Page]) -> Page:
-    lines = [
-        f"{TITLES.get(study, study)}: {part.answer}" for study, part in pages.items() if part.answer
-    ]
+def _joined_page(pages: Mapping[str, Page]) -> Page:
+    """One page of which each study is a part."""
+    lines: list[str] = []
+    tables: dict[str, pd.DataFrame | RowTable] = {}
+    files: dict[str, bytes] = {}
+    holes: list[str] = []
+    for study, part in pages.items():
+        if part.answer:
+            lines.append(f"{TITLES.get(study, study)}: {part.answer}")
+        tables |= {f"{study}/{name}": table for name, table in part.tables.items()}
+        files |= part.files
+        holes += part.holes
+    for part in pages.values():
+        lines += part.notes
     return Page(
         title="What do these models know about themselves?",
-        parts=pages,
-        tables={
-            f"{study}/{name}": table
-            for study, part in pages.items()
-            for name, table in part.tables.items()
-        },
-        files={name: content for part in pages.values() for name, content in part.files.items()},
-        notes=[*lines, *(line for part in pages.values() for line in part.notes)][
-            : len(pages) + LINES - 1
-        ],
-        holes=[hole for part in pages.values() for hole in part.holes],
+        parts=dict(pages),
+        tables=tables,
+        files=files,
+        notes=lines[: len(pages) + LINES - 1],
+        holes=holes,
     )
 
 
@@ -155,14 +198,16 @@ def decision_rows(paths: Iterable[str]) -> tuple[pd.DataFrame, dict[str, str]]:
         NoLogs: No log holds a decision.
         InputError: A path does not exist.
     """
-    rows = decisions(files := list(paths), repeats=True)
-    aside = rows.attrs.pop("aside")
+    path_list = list(paths)
+    rows = decisions(path_list, repeats=True)
+    ignored = rows.attrs.pop("aside")
     if rows.empty:
-        raise NoLogs(f"no decision of selfprobe in {', '.join(files)}{first_of(aside)}")
+        raise NoLogs(f"no decision of selfprobe in {', '.join(path_list)}{first_of(ignored)}")
     rows = rows.rename(columns={"model": "observer"})
-    first = ["log", "task", "target", "observer", "status", "item", "epoch", "input"]
-    last = ["settings", "run"]
-    return rows[[*first, *(name for name in rows if name not in (*first, *last)), *last]], aside
+    first_columns = ["log", "task", "target", "observer", "status", "item", "epoch", "input"]
+    last_columns = ["settings", "run"]
+    inner_columns = [name for name in rows if name not in (*first_columns, *last_columns)]
+    return rows[[*first_columns, *inner_columns, *last_columns]], ignored
 
 
 def place_rows(paths: Iterable[str], out: str) -> str:
@@ -175,15 +220,13 @@ def place_rows(paths: Iterable[str], out: str) -> str:
     if not out.endswith((".csv", ".json", ".parquet")):
         raise InputError(f"--rows takes a .csv, .json or .parquet file, got {out!r}")
     rows, ignored = decision_rows(paths)
-    for log, why in ignored.items():
-        echo(f"not used: {log}: {why}", err=True)
+    for log, reason in ignored.items():
+        echo(f"not used: {log}: {reason}", err=True)
     if out.endswith(".parquet"):
         content = cleaned(rows).to_parquet(index=False)
+    elif out.endswith(".csv"):
+        content = csv(rows)
     else:
-        content = (
-            csv(rows)
-            if out.endswith(".csv")
-            else cleaned(rows).to_json(orient="records", indent=2).encode()
-        )
+        content = cleaned(rows).to_json(orient="records", indent=2).encode()
     place_file(content, out)
     return f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}"

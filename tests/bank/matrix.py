@@ -51,6 +51,12 @@ class World:
     """Chance of giving it. Default: .4 to .8, graded."""
     margin_sd: float = 1.0
     """Standard deviation of the margin, in logits."""
+    easy_share: float | None = None
+    """Share of easy items, with a margin of `margin_sd`; hard ones have minus that. None: margins
+    are normal.
+    """
+    slopes: tuple[float, ...] = ()
+    """By how much the margin moves a model, in answers and predictions. Default: 1."""
     vocabulary: int = 1000
     """Number of other words that a model may give."""
     likeness: Likeness | None = None
@@ -69,18 +75,19 @@ class World:
         graded = np.linspace(0.4, 0.8, self.models)
         skills = special.logit(np.array(self.skills or graded))[:, None]
         eases = special.logit(np.array(self.eases or graded))[:, None]
-        margins = self.margin_sd * rng.normal(size=self.items)
+        margins = self._margins(rng)
+        slopes = np.array(self.slopes or [1.0] * self.models)[:, None]
         shape = (self.models, self.items)
         leading = LEADING + np.arange(self.items)
         replies = np.where(
-            rng.random(shape) < special.expit(eases + margins),
+            rng.random(shape) < special.expit(eases + slopes * margins),
             leading,
             rng.integers(1, self.vocabulary, shape),
         )
         for copy in range(1, self.copies + 1):
             replies[copy] = np.where(rng.random(self.items) < 0.5, replies[0], replies[copy])
         predictions = np.where(
-            rng.random(shape) < special.expit(skills + margins),
+            rng.random(shape) < special.expit(skills + slopes * margins),
             leading,
             rng.integers(1, self.vocabulary, shape),
         )
@@ -100,6 +107,13 @@ class World:
             return scores, Specific(scores, np.full(scores.shape[:2], np.nan), ""), {}, stand_ins
         specific = without_habit(predictions[:, :, None], replies[:, :, None])
         return scores, specific, {"mode": mode_hits(replies)}, stand_ins
+
+    def _margins(self, rng: np.random.Generator) -> FloatArray:
+        """Logits [item] by which the leading answer leads."""
+        if self.easy_share is None:
+            return self.margin_sd * rng.normal(size=self.items)
+        is_easy = rng.random(self.items) < self.easy_share
+        return np.where(is_easy, self.margin_sd, -self.margin_sd)
 
     def _hits_of_alike(
         self,
@@ -184,19 +198,19 @@ def sparse(rng: np.random.Generator, models: int) -> FloatArray:
     return 1.5 * (rng.random((models, models)) < 0.1)
 
 
-def scores_alone(models: int, items: int) -> Callable[[np.random.Generator], Claim]:
-    """One strong model at items that share a difficulty, where replies cannot stand in for
-    predictions.
-    """
+def scores_alone(world: World) -> Callable[[np.random.Generator], Claim]:
+    """A world where replies cannot stand in for predictions."""
 
     def claim(rng: np.random.Generator) -> Claim:
-        world = World(
-            models, items, (0.9, *[0.3] * (models - 1)), (0.8, *[0.3] * (models - 1)), 1.5
-        )
         scores, *_ = world.draw(rng)
-        return claim_of(plain(scores), rng, {})
+        return claim_of(plain(scores), rng, world.access)
 
     return claim
+
+
+def two_kinds(models: int, items: int, easy_share: float, gap: float) -> World:
+    """One strong model among weak ones at easy and hard items, `gap` logits from the middle."""
+    return World(models, items, margin_sd=gap, easy_share=easy_share, **strong(models))
 
 
 def strong(models: int) -> dict[str, tuple[float, ...]]:
@@ -217,8 +231,19 @@ LINES: Lines = {
         World(items=400, margin_sd=1.5, **strong(5))
     ),
     "the same, few words": Line(World(items=400, margin_sd=1.5, vocabulary=30, **strong(5))),
-    "the same, scores alone, 5 x 400": Line(scores_alone(5, 400)),
-    "the same, scores alone, 8 x 200": Line(scores_alone(8, 200)),
+    "the same, scores alone, 5 x 400": Line(
+        scores_alone(World(items=400, margin_sd=1.5, **strong(5)))
+    ),
+    "the same, scores alone, 8 x 200": Line(scores_alone(World(8, margin_sd=1.5, **strong(8)))),
+    "three items in ten are easy, one strong, 5 x 400": Line(two_kinds(5, 400, 0.3, 1.5)),
+    "one item in ten is easy, one strong, 5 x 400": Line(two_kinds(5, 400, 0.1, 2.5)),
+    "one item in ten is easy, one strong, 8 x 200": Line(two_kinds(8, 200, 0.1, 2.5)),
+    "one item in five is easy, scores alone, 5 x 400": Line(
+        scores_alone(two_kinds(5, 400, 0.2, 2.0))
+    ),
+    "difficulty moves the strong one half as much, 5 x 400": Line(
+        World(items=400, margin_sd=1.5, slopes=(0.5, 1, 1, 1, 1), **strong(5))
+    ),
     "likeness, mutual, 8 x 200": Line(World(8, likeness=mutual)),
     "likeness, normal, 8 x 200": Line(World(8, likeness=normal)),
     "likeness, t3, 8 x 200": Line(World(8, likeness=heavy_tailed)),

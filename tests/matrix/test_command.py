@@ -220,7 +220,7 @@ def test_the_plan_says_how_many_cells_informed_observers_add(tmp_path: Path) -> 
         "Informed observers (shown:3) are included: 2 further cells a task and arm." in done.output
     )
     assert "32" in done.output  # 2 × 4 × (1 + 1 + 1), and 2 × 4 further ones
-    done = called(str(config), "--observers", "replayed", "--dry-run")
+    done = called(str(config), "--observers", "self", "--dry-run")
     assert "Informed" not in done.output and "24" in done.output
 
 

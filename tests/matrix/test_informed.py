@@ -16,8 +16,8 @@ from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.effort import effort_points
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.page import results_page
-from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest
-from selfprobe.studies.matrix.study import CELLS, DIAGONAL, Matrix
+from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest_informed
+from selfprobe.studies.matrix.study import CELLS_FOLDER, DIAGONAL_FOLDER, Matrix
 from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
 from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
 from selfprobe.study.waves import RunSettings
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tasks=["kth_word"],
         limit=25,
         args={"k": 1, "resamples": 0},
-        observers=["replayed", "shown:5"],
+        observers=["self", "shown:5"],
         log_dir=str(path),
         settings=QUIET,
     )
@@ -82,8 +82,8 @@ def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tok
         "M(M - 1) cells of n items, K calls each, for each arm"
     )
     asked, shown = (
-        planned(["kth_word"], "asked", k="1,2"),
-        planned(["kth_word"], "shown:5", "replayed", k="1,2"),
+        planned(["kth_word"], "named", k="1,2"),
+        planned(["kth_word"], "shown:5", "self", k="1,2"),
     )
     assert asked[0] == shown[0] and asked[1] < shown[1]
 
@@ -97,7 +97,7 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
         return planned(["kth_word", "ethical_dilemma"], *observers, **args)[0]
 
     assert calls("self") == 4 * 10 * (3 + 12) and calls("self,other") == 4 * 10 * (5 + 16)
-    more = calls("self,other", "asked") - calls("self,other")
+    more = calls("self,other", "named") - calls("self,other")
     assert more == calls("self", "named") - calls("self") == 12 * 10 * (2 + 4)
 
 
@@ -113,7 +113,7 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
         (
             ["heads_up"],
             {},
-            ["asked"],
+            ["named"],
             "no task here has observers that can be told of their target; ethical_dilemma, kth",
         ),
         (
@@ -168,9 +168,9 @@ def test_the_closest_observer_is_the_one_above_whom_least_is_left_and_holes_are_
         told("lost", -0.2, "no log"),
         told("between", 0.2),
     ]
-    found = closest(observers, ADA)
+    found = closest_informed(observers, ADA)
     assert found is not None and found.observer == "near"
-    assert closest(observers, BO) is None
+    assert closest_informed(observers, BO) is None
 
 
 # ---- what comes out
@@ -223,14 +223,14 @@ def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items
 ) -> None:
     task = analysed(results)
     place = matrix_of(results, "kth_word").models.index(ADA)
-    best = closest(task.informed, ADA)
+    best = closest_informed(task.informed, ADA)
     assert best is not None and best.arm == "shown:5" and best.observer != ADA and best.over.n == 25
     gains = task.matrix.scores[place, place] - best.scores
     assert best.over.value == pytest.approx(gains.mean())
     assert best.over.value == min(one.over.value for one in task.informed if one.target == ADA)
     assert len(task.informed) == 30 and not any(one.hole for one in task.informed)
     worse = [replace(one, hole="failed") if one is best else one for one in task.informed]
-    assert closest(worse, ADA) is not best and closest([], ADA) is None
+    assert closest_informed(worse, ADA) is not best and closest_informed([], ADA) is None
 
 
 @pytest.mark.slow(31)
@@ -243,13 +243,13 @@ def test_logs_of_different_arms_are_never_one_cell(
         and len(results.informed) == 30
     )
     assert set(results.informed.arm) == {"shown:5"} and "arm" not in results.cells
-    shutil.copytree(folder / DIAGONAL, tmp_path / DIAGONAL)
+    shutil.copytree(folder / DIAGONAL_FOLDER, tmp_path / DIAGONAL_FOLDER)
     plain = read_matrices([str(tmp_path)])
     assert plain.informed.empty and plain.decisions.equals(results.decisions)
     with pytest.raises(
         NoLogs, match="its observer was told of the target, and no model's run on itself is here"
     ):
-        read_matrices([str(folder / CELLS)])
+        read_matrices([str(folder / CELLS_FOLDER)])
 
 
 @pytest.mark.slow(31)
@@ -257,7 +257,10 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
     moved = results.informed.copy()
     moved["version"] = moved.version.where(moved.target != ADA, "1+aa")
     task = analysed(replace(results, informed=moved))
-    assert closest(task.informed, ADA) is None and closest(task.informed, BO) is not None
+    assert (
+        closest_informed(task.informed, ADA) is None
+        and closest_informed(task.informed, BO) is not None
+    )
     assert all(
         "cannot be compared: task version is 1" in one.hole
         for one in task.informed

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from selfprobe.page.claims import claim_sentence
-from selfprobe.stats.claim import Claim, Verdict
+from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
 from selfprobe.studies.matrix.advantage import (
     double_centre,
@@ -391,7 +391,10 @@ def test_what_blocks_a_name_is_said_so_that_one_can_act_on_it() -> None:
     p = np.full((5, 5), 0.3)
     p[0, 0] = p[1, 2] = p[2, 1] = p[3, 4] = p[4, 3] = 0.75
     claim = claims_of(hits(p, 400, rng(6)), list("abcde"))["a"]
-    assert claim.verdict is Verdict.CANNOT_TELL and first_unmet(claim) == "beyond_skill"
+    assert claim.verdict is Verdict.CANNOT_TELL and first_unmet(claim) == "beyond_pairs"
+    outcomes = {check.name: check.outcome for check in claim.checks}
+    assert outcomes["beyond_skill"] is Outcome.HOLDS
+    assert outcomes["beyond_shared_items"] is Outcome.HOLDS
     assert re.search(r"; add models(: another pair stands out)?\.$", said(claim))
 
 

@@ -80,6 +80,7 @@ def lines(size: int) -> Iterator[Line]:
         "open",
     )
     yield Line("open, one cell in ten has 1.5 logits", alike(size, 1.5, None), "open")
+    yield Line("open, weak models share wrong answers", partial(sharing_errors, size), "open")
     if REAL.is_dir():
         for name, keys in (("mean of three", POSITIONS), ("the first", 1)):
             yield Line(f"real words: {name}", partial(real, size, keys, False), "real")
@@ -255,6 +256,22 @@ def leading(
         for chances in (np.array(easy), np.array(skill))
     )
     return plain((gives[:, None] & predicts[None]).astype(float))
+
+
+def sharing_errors(size: int, rng: np.random.Generator, items: int) -> Drawn:
+    """One strong model among weak ones that mostly give one and the same wrong answer; nobody has
+    access.
+    """
+    margins = 1.5 * rng.normal(size=items)
+    words_of = []
+    for strong, weak in ((0.8, 0.3), (0.9, 0.3)):
+        chances = np.array([strong] + [weak] * (size - 1))[:, None]
+        is_right = rng.random((size, items)) < special.expit(special.logit(chances) + margins)
+        is_usual_error = rng.random((size, items)) < 0.5
+        other = np.where(is_usual_error, WORDS + 1, rng.integers(0, WORDS, (size, items)))
+        words_of.append(np.where(is_right, WORDS, other))
+    replies, predictions = words_of
+    return plain((replies[:, None] == predictions[None]).astype(float))
 
 
 def blocks(block: FloatArray, rng: np.random.Generator, items: int) -> Drawn:
@@ -489,7 +506,7 @@ def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Dr
 
     Without examples every cell is .3. A learner is right where the habit is and where it learned
     it; the informed observer is the best of as many learners as there are others, as in
-    `selfprobe.studies.matrix.rows.closest`.
+    `selfprobe.studies.matrix.rows.closest_informed`.
     """
     p = np.full((size, size), 0.3)
     p[0, 0] = KNOWN

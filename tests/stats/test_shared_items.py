@@ -2,17 +2,21 @@
 told.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import special
 
-from selfprobe.stats.consensus import expected_own_cells
 from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.pairs import own_cells
 from selfprobe.stats.shared_items import (
     SHARED_ITEMS,
     expected_from_votes,
+    have_shared_difficulty,
+    hits_beyond_agreement,
     own_cells_of_hits,
+    shared_items_p,
     vote_shares,
 )
 
@@ -41,19 +45,47 @@ def hits_of_leading_answers(
     return scores, (gives[:, None] & gives[None]).astype(float)
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.6, 1.5])
-def test_own_cells_are_told_from_the_cells_of_others_where_items_share_a_difficulty(
-    spread: float,
-) -> None:
+@pytest.mark.parametrize("spread", [0.0, 0.6, 3.0])
+def test_where_each_item_has_one_answer_nothing_is_beyond_agreement(spread: float) -> None:
     rng = np.random.default_rng(1)
-    margins = spread * rng.normal(size=40_000)
+    margins = spread * rng.normal(size=300)
     scores, _ = hits_of_leading_answers(rng, margins)
-    own = scores.mean(axis=2).diagonal()
-    assert expected_own_cells(scores) == pytest.approx(own, abs=0.04)
+    assert (hits_beyond_agreement(scores) == 0).all()
     scores[0, 0] = 1
-    assert expected_own_cells(scores) == pytest.approx(own, abs=0.04), (
-        "what stands on the diagonal is in no fit"
-    )
+    beyond_agreement = hits_beyond_agreement(scores)
+    assert beyond_agreement[0, 0].mean() > 0.01
+    beyond_agreement[0, 0] = 0
+    assert (beyond_agreement == 0).all(), "own cells are compared with nobody else's"
+
+
+def test_hits_beyond_agreement_are_means_over_pairs_of_other_models() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.random((5, 5, 2))
+    scores[2, 3, 1] = np.nan
+    expected = np.full(scores.shape, np.nan)
+    filled = np.nan_to_num(scores)
+    for target, observer, item in np.ndindex(scores.shape):
+        if np.isnan(scores[target, observer, item]):
+            continue
+        products = [
+            filled[target, observer, item] * filled[other_target, other_observer, item]
+            - filled[target, other_observer, item] * filled[other_target, observer, item]
+            for other_target, other_observer in itertools.permutations(
+                sorted(set(range(5)) - {target, observer}), 2
+            )
+        ]
+        expected[target, observer, item] = np.mean(products)
+    assert hits_beyond_agreement(scores) == pytest.approx(expected, nan_ok=True)
+
+
+def test_items_that_share_nothing_are_no_reason_to_ask() -> None:
+    rng = np.random.default_rng(1)
+    independent = (rng.random((5, 5, 400)) < 0.5).astype(float)
+    assert not have_shared_difficulty(independent)
+    assert (shared_items_p(independent) == 0).all()
+    scores, _ = hits_of_leading_answers(rng, 1.5 * rng.normal(size=400))
+    assert have_shared_difficulty(scores)
+    assert (shared_items_p(scores) >= 0.5).all()
 
 
 def named_share(
@@ -122,5 +154,5 @@ def test_too_few_models_have_no_p_of_this_step() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("score", [0.0, 1.0])
-def test_cells_without_variation_have_a_fit(score: float) -> None:
-    assert expected_own_cells(np.full((5, 5, 20), score)) == pytest.approx(score, abs=0.01)
+def test_cells_without_variation_share_nothing(score: float) -> None:
+    assert not have_shared_difficulty(np.full((5, 5, 20), score))

@@ -1,6 +1,7 @@
 """Numbers and claims of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
@@ -58,7 +59,7 @@ class TaskAnalysis:
     """Models left out, whose cells are holes."""
     holes: str
     """The first three holes, with their reasons."""
-    cluster: npt.NDArray[np.intp]
+    cluster_of_item: npt.NDArray[np.intp]
     """[item]: the number of the cluster that it counts with."""
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned,
@@ -116,36 +117,42 @@ class Analysis:
 
 def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
-    matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
-    matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
-    tests = sum(size for matrix in matrices if (size := len(complete_models(matrix))) >= FEWEST)
-    streams = dict(
-        zip(measures(), rng.spawn(len(measures())), strict=True)
-    )  # no task moves another's resamples
-    return Analysis(
-        tuple(_judged([_task(results, m, tests, streams[m.task]) for m in matrices], results))
-    )
+    all_matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
+    matrices = [matrix for matrix in all_matrices if len(matrix.models) > 1]
+    model_counts = [len(complete_models(matrix)) for matrix in matrices]
+    test_count = sum(count for count in model_counts if count >= FEWEST)
+
+    # A generator for each task: no task moves another's resamples.
+    generators = rng.spawn(len(measures()))
+    rng_of_task = dict(zip(measures(), generators, strict=True))
+    tasks = [
+        _analyse_task(results, matrix, test_count, rng_of_task[matrix.task]) for matrix in matrices
+    ]
+    return Analysis(tuple(_with_claims(tasks)))
 
 
-def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysis]:
+def _with_claims(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
     """Analyses with p corrected over all tasks, for T and, over all their models too, for the
     names.
     """
-    totals = holm([task.p for task in tasks]).tolist() if tasks else []
-    family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
-    rows_of_tasks = [row for task in tasks for row in task.rows]
-    judged = []
-    for task, p_total in zip(tasks, totals, strict=True):
-        p_rows = tuple(next(family) for _ in task.rows)
+    if not tasks:
+        return []
+    total_ps = holm([task.p for task in tasks]).tolist()
+    all_rows = [row for task in tasks for row in task.rows]
+    row_ps = iter(holm([row.p for row in all_rows]).tolist())
+    tasks_with_claims = []
+    for task, total_p in zip(tasks, total_ps, strict=True):
         facts = _facts(task)
-        claims = matrix_claims(facts, family=rows_of_tasks)
-        relatives = relative_notes(facts)
-        judged.append(
+        tasks_with_claims.append(
             replace(
-                task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims, relatives=relatives
+                task,
+                p_holm=float(total_p),
+                rows_p_holm=tuple(next(row_ps) for _ in task.rows),
+                claims=matrix_claims(facts, family=all_rows),
+                relatives=relative_notes(facts),
             )
         )
-    return judged
+    return tasks_with_claims
 
 
 def _facts(task: TaskAnalysis) -> MatrixFacts:
@@ -154,7 +161,7 @@ def _facts(task: TaskAnalysis) -> MatrixFacts:
     return MatrixFacts(
         models=task.matrix.models,
         rows=task.rows,
-        holes={model: _holes_of(model, task) for model in task.left_out},
+        holes={model: _first_hole(model, task.matrix) for model in task.left_out},
         means=task.advantage.means if task.advantage else np.full((1, 1), np.nan),
         centred=task.centred,
         total=task.total,
@@ -164,90 +171,112 @@ def _facts(task: TaskAnalysis) -> MatrixFacts:
     )
 
 
-def _holes_of(model: str, task: TaskAnalysis) -> str:
+def _reason_by_empty_cell(matrix: TaskMatrix) -> dict[tuple[str, str], str]:
+    """(target, observer) → why the cell has no score."""
+    unscored = dict.fromkeys(sorted(unscored_cells(matrix)), "nothing was scored")
+    return unscored | dict(matrix.holes)
+
+
+def _hole_text(target: str, observer: str, reason: str) -> str:
+    return f"{target} seen by {observer}: {shorten(reason, 120, placeholder='…')}"
+
+
+def _first_hole(model: str, matrix: TaskMatrix) -> str:
     """The first hole of a model's cells, with its reason."""
-    empty = dict.fromkeys(sorted(unscored_cells(task.matrix)), "nothing was scored") | dict(
-        task.matrix.holes
-    )
-    for (target, observer), reason in empty.items():
+    for (target, observer), reason in _reason_by_empty_cell(matrix).items():
         if model in (target, observer):
-            return f"{target} seen by {observer}: {shorten(reason, 120, placeholder='…')}"
+            return _hole_text(target, observer, reason)
     return "its cells have no score"
 
 
-def _task(
-    results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator
+def _analyse_task(
+    results: Results, matrix: TaskMatrix, test_count: int, rng: np.random.Generator
 ) -> TaskAnalysis:
-    """The numbers of a task; its claims are made when all tasks are known (`_judged`)."""
+    """The numbers of a task; its claims are made when all tasks are known (`_with_claims`)."""
     busy.set_stage(f"{matrix.task}: statistics")
+    measure = measures()[matrix.task]
     models = complete_models(matrix)
-    at = [matrix.models.index(model) for model in models]
-    square = np.ix_(at, at)
-    cluster = item_clusters(results, matrix)
-    scores = cluster_means(matrix.scores[square], cluster)
-    enough = len(models) > 1
-    advantage = self_advantage(scores, models, rng=rng) if enough else None
-    alike, told = alike_items(results, matrix), informed_observers(results, matrix)
-    hits = baseline_hits(results, matrix, models, alike) if enough else {}
-    hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
-    hits = {name: cluster_means(hit, cluster) for name, hit in hits.items()}
-    replying = models_with_replies(results, matrix, models) if enough else models
-    stood = stand_in_scores(results, matrix, models, replying) if enough else None
-    stood = None if stood is None else cluster_means(stood, cluster)
-    rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
-    specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
-    specific = replace(specific, scores=cluster_means(specific.scores, cluster))
-    total = (
-        total_of(specific.scores, models)
-        if enough
-        else undefined("fewer than two models are complete")
-    )
-    shuffled = Permutation(float("nan"), 0, True)
-    centred = np.full((len(models),) * 2, np.nan)
-    if enough and total.n:
-        centred = double_centre(np.nanmean(specific.scores, axis=2))
-        shuffled = observers_permuted(centred, rng=rng)
-    empty = dict.fromkeys(sorted(unscored_cells(matrix)), "nothing was scored") | dict(matrix.holes)
-    holes = [(t, o, shorten(why, 120, placeholder="…")) for (t, o), why in list(empty.items())[:3]]
-    reason = "; ".join(f"{t} seen by {o}: {why}" for t, o, why in holes)
-    return TaskAnalysis(
+    places = [matrix.models.index(model) for model in models]
+    cluster_of_item = item_clusters(results, matrix)
+    decisions = counted_rows(results, matrix)
+    alike = alike_items(results, matrix)
+    informed = informed_observers(results, matrix)
+    specific = item_specific(decisions, matrix, measure, alike).of(places)
+    specific = replace(specific, scores=cluster_means(specific.scores, cluster_of_item))
+    reasons = list(_reason_by_empty_cell(matrix).items())[:3]
+    holes = [_hole_text(target, observer, reason) for (target, observer), reason in reasons]
+
+    no_advantage = undefined("fewer than two models are complete")
+    analysis = TaskAnalysis(
         task=matrix.task,
         matrix=matrix,
         models=tuple(models),
         left_out=tuple(model for model in matrix.models if model not in models),
-        holes=reason,
-        cluster=cluster,
-        cells=_cells(results, matrix, cluster),
-        chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
-        advantage=advantage,
-        capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
-        total=total,
-        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models)
-        if enough
-        else total,
-        worst=total_bounds(scores) if enough else (float("nan"),) * 2,
-        permutation=shuffled,
-        centred=centred,
+        holes="; ".join(holes),
+        cluster_of_item=cluster_of_item,
+        cells=_cells(results, matrix, cluster_of_item),
+        chance=float(decisions.chance.mean()) if "chance" in decisions else math.nan,
+        advantage=None,
+        capability=None,
+        total=no_advantage,
+        complete=no_advantage,
+        worst=(math.nan, math.nan),
+        permutation=Permutation(math.nan, 0, True),
+        centred=np.full((len(models), len(models)), np.nan),
         taken_off=specific.taken_off,
-        rows=model_rows(
-            models,
-            scores,
-            specific,
-            hits,
-            tests=tests,
-            rng=rng,
-            graded=graded,
-            stand_ins=stood,
-            stand_in_names=replying,
-        )
-        if enough
-        else (),
+        rows=(),
         rows_p_holm=(),
-        informed=told,
+        informed=informed,
+        without=baselines_left_out(results, matrix.task, {}),
+        test=None,
+        p=math.nan,
+        p_holm=math.nan,
+    )
+    if len(models) < 2:
+        return analysis
+
+    scores = cluster_means(matrix.scores[np.ix_(places, places)], cluster_of_item)
+    advantage = self_advantage(scores, models, rng=rng)
+    item_hits = baseline_hits(results, matrix, models, alike)
+    item_hits |= informed_hits(informed, models, len(matrix.items))
+    hits = {name: cluster_means(item_hit, cluster_of_item) for name, item_hit in item_hits.items()}
+    replying_models = models_with_replies(results, matrix, models)
+    stand_ins = stand_in_scores(results, matrix, models, replying_models)
+    if stand_ins is not None:
+        stand_ins = cluster_means(stand_ins, cluster_of_item)
+
+    # These draw from one generator, as does `self_advantage`: another order moves their numbers.
+    total = total_of(specific.scores, models)
+    centred, permutation = analysis.centred, analysis.permutation
+    if total.n:
+        centred = double_centre(np.nanmean(specific.scores, axis=2))
+        permutation = observers_permuted(centred, rng=rng)
+    capability = capability_control(scores, rng=rng, resamples=RESAMPLES)
+    rows = model_rows(
+        models,
+        scores,
+        specific,
+        hits,
+        tests=test_count,
+        rng=rng,
+        graded=measure.graded,
+        stand_ins=stand_ins,
+        stand_in_names=replying_models,
+    )
+    is_complete_item = ~np.isnan(scores).any(axis=(0, 1))
+    return replace(
+        analysis,
+        advantage=advantage,
+        capability=capability,
+        total=total,
+        complete=total_of(scores[:, :, is_complete_item], models),
+        worst=total_bounds(scores),
+        permutation=permutation,
+        centred=centred,
+        rows=rows,
         without=baselines_left_out(results, matrix.task, hits),
-        test=_paper_test(advantage) if advantage else None,
-        p=advantage.p if advantage else float("nan"),
-        p_holm=float("nan"),
+        test=_paper_test(advantage),
+        p=advantage.p,
     )
 
 
@@ -255,92 +284,104 @@ def alike_items(results: Results, matrix: TaskMatrix) -> Mapping[str, pd.Series]
     """Groups of the items in the matrix's order, by kind, and by text only where the text can tell
     the truth.
     """
-    asked = _asked(results, matrix)
-    texts = (
-        asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
-    )
-    return groups(texts, asked.kind)
+    items = _items_in_order(results, matrix)
+    texts = pd.Series("", items.index)
+    if measures()[matrix.task].text_tells:
+        texts = items.input.fillna("")
+    return groups(texts, items.kind)
 
 
-def _asked(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
+def _items_in_order(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
     """The rows of `Results.items` in the matrix's order."""
-    return results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    task_items = results.items[results.items.task == matrix.task]
+    return task_items.set_index("item").reindex(matrix.items)
 
 
 def item_clusters(results: Results, matrix: TaskMatrix) -> npt.NDArray[np.intp]:
     """[item]: the number of the cluster that it counts with."""
     if results.items.empty:
         return np.arange(len(matrix.items))
-    asked = _asked(results, matrix)
-    return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
+    items = _items_in_order(results, matrix)
+    cluster_names = items.cluster.fillna(items.index.to_series())
+    return np.asarray(pd.factorize(cluster_names)[0])
 
 
-def unit_of(cluster: npt.NDArray[np.intp]) -> str:
-    """Name of one unit of an interval."""
-    return "item" if len(set(cluster)) == len(cluster) else "cluster"
+def unit_name(cluster_of_item: npt.NDArray[np.intp]) -> str:
+    """Name of one unit of an interval: the item, or the cluster where items share one."""
+    are_alone = len(set(cluster_of_item)) == len(cluster_of_item)
+    return "item" if are_alone else "cluster"
 
 
-def cluster_means(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
+def cluster_means(x: FloatArray, cluster_of_item: npt.NDArray[np.intp]) -> FloatArray:
     """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of
     all statistics.
     """
-    if len(set(cluster)) == x.shape[-1]:
+    if len(set(cluster_of_item)) == x.shape[-1]:
         return x
-    member = (cluster[:, None] == np.arange(cluster.max() + 1)).astype(float)
-    known = ~np.isnan(x)
-    counts = known.astype(float) @ member
-    return np.asarray(
-        np.where(counts > 0, np.where(known, x, 0.0) @ member / np.maximum(counts, 1), np.nan)
-    )
+    cluster_numbers = np.arange(cluster_of_item.max() + 1)
+    is_member = (cluster_of_item[:, None] == cluster_numbers).astype(float)
+    is_scored = ~np.isnan(x)
+    counts = is_scored.astype(float) @ is_member
+    sums = np.where(is_scored, x, 0.0) @ is_member
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
 
 
 def complete_models(matrix: TaskMatrix) -> list[str]:
     """Models that leave no hole, after dropping the one with the most holes again and again."""
+    empty_cells = set(matrix.holes) | unscored_cells(matrix)
     models = list(matrix.models)
     while True:
-        empty = set(matrix.holes) | unscored_cells(matrix)
-        counts = {m: sum(m in pair and set(pair) <= set(models) for pair in empty) for m in models}
-        if not any(counts.values()):
+        remaining_holes = [pair for pair in empty_cells if set(pair) <= set(models)]
+        if not remaining_holes:
             return models
-        models.remove(max(models, key=lambda m: counts[m]))
+        hole_counts = Counter(model for pair in remaining_holes for model in set(pair))
+        models.remove(max(models, key=lambda model: hole_counts[model]))
 
 
 def unscored_cells(matrix: TaskMatrix) -> set[tuple[str, str]]:
-    empty = np.argwhere(np.isnan(matrix.scores).all(axis=2))
-    return {(matrix.models[t], matrix.models[o]) for t, o in empty}
+    """(target, observer) of the cells without any score."""
+    is_empty = np.isnan(matrix.scores).all(axis=2)
+    return {
+        (matrix.models[target], matrix.models[observer])
+        for target, observer in np.argwhere(is_empty)
+    }
 
 
 def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
+    """The paper's test of the models' own scores against the means of the others on them."""
     means = advantage.means
-    off = ~np.eye(len(means), dtype=bool)
-    return wilcoxon_models(
-        np.diag(means), [float(row[keep].mean()) for row, keep in zip(means, off, strict=True)]
-    )
+    means_of_others = [np.delete(row, place).mean() for place, row in enumerate(means)]
+    return wilcoxon_models(np.diag(means), means_of_others)
 
 
-def _cells(results: Results, matrix: TaskMatrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:
-    rows = results.decisions_of(matrix.task)
-    unscored = rows.value.isna().groupby([rows.target, rows.observer]).mean().to_dict()
-    reasoned = rows.reasoned.groupby([rows.target, rows.observer]).mean().to_dict()
-    unit = unit_of(cluster)
-    out = []
-    for t, target in enumerate(matrix.models):
-        for o, observer in enumerate(matrix.models):
-            estimate = clustered_mean(matrix.scores[t, o], cluster, unit=unit)
-            pair = (target, observer)
-            out.append(
-                {
-                    "task": matrix.task,
-                    "target": target,
-                    "observer": observer,
-                    "value": estimate.value,
-                    "low": estimate.low,
-                    "high": estimate.high,
-                    "n": estimate.n,
-                    "reason": estimate.reason,
-                    "unscored": unscored.get(pair, math.nan),
-                    "reasoned": reasoned.get(pair, math.nan),
-                    "hole": matrix.holes.get(pair, "" if estimate.n else "nothing was scored"),
-                }
-            )
-    return pd.DataFrame(out)
+def _cells(
+    results: Results, matrix: TaskMatrix, cluster_of_item: npt.NDArray[np.intp]
+) -> pd.DataFrame:
+    """The table `TaskAnalysis.cells`."""
+    decisions = results.decisions_of(matrix.task)
+    pairs = [decisions.target, decisions.observer]
+    unscored_by_pair = decisions.value.isna().groupby(pairs).mean().to_dict()
+    reasoned_by_pair = decisions.reasoned.groupby(pairs).mean().to_dict()
+    unit = unit_name(cluster_of_item)
+    cells = []
+    for target_place, observer_place in np.ndindex(matrix.scores.shape[:2]):
+        scores = matrix.scores[target_place, observer_place]
+        estimate = clustered_mean(scores, cluster_of_item, unit=unit)
+        pair = (matrix.models[target_place], matrix.models[observer_place])
+        no_hole = "" if estimate.n else "nothing was scored"
+        cells.append(
+            {
+                "task": matrix.task,
+                "target": pair[0],
+                "observer": pair[1],
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "n": estimate.n,
+                "reason": estimate.reason,
+                "unscored": unscored_by_pair.get(pair, math.nan),
+                "reasoned": reasoned_by_pair.get(pair, math.nan),
+                "hole": matrix.holes.get(pair, no_hole),
+            }
+        )
+    return pd.DataFrame(cells)

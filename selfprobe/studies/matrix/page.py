@@ -659,8 +659,9 @@ METHOD_TERMS = (
     ),
     Term(
         "what can still pass",
-        "Habits that hang on something in the question which the baselines do not see; a likeness of few models that "
-        "none of the others has.",
+        "Habits that hang on something in the question which the baselines do not see; a likeness of "
+        "few models that none of the others has; one strong model among weak ones that mostly give "
+        "the same wrong answers.",
     ),
 )
 

@@ -46,7 +46,7 @@ from selfprobe.studies.matrix.numbers import (
     cluster_means,
     complete_models,
     item_clusters,
-    unit_of,
+    unit_name,
     unscored_cells,
 )
 from selfprobe.studies.matrix.published import (
@@ -268,7 +268,7 @@ def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
     off = np.where(known, x - means, 0.0) * x.shape[1] / known.sum(axis=1, keepdims=True)
     influence = means.mean() + off.mean(axis=0)
     rounded = np.where(np.abs(influence - influence.round()) < 1e-12, influence.round(), influence)
-    return clustered_mean(rounded, cluster[seen], unit=unit_of(cluster))
+    return clustered_mean(rounded, cluster[seen], unit=unit_name(cluster))
 
 
 def _table2(tasks: Sequence[PaperTask]) -> tuple[Table2Row, ...]:

@@ -13,9 +13,11 @@ Power is the own advantage with which a model would be named, and the items that
 is drawn again and judged by the same test (`selfprobe.stats.pairs`): cells where skill alone would
 put them, pairs that differ as they do there, one model's own cell plus an advantage, and the noise
 of its items. Skill alone is the additive fit to the cells off the diagonal, on the scale on which
-it fits best. What baselines and stand-ins ask for is left out.
+it fits best. What baselines, stand-ins, shared items and orders of observers ask for is left out,
+and so is what votes of replies add (`selfprobe.stats.shared_items`).
 """
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -42,30 +44,34 @@ from selfprobe.stats.pairs import (
 from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
-from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
+from selfprobe.studies.matrix.table import Results, TaskMatrix, incomparable_cells, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
-POWER = 0.8
+Interval = Literal["difference", "t"]
+"""Kinds of interval of a difference of scores; see `clustered_mean`."""
+POWER_WANTED = 0.8
+"""Share of matrices in which an advantage that a matrix detects is named."""
 EFFECT = 0.1
 """Own advantage for which the number of items is computed."""
-EFFECTS = np.array(
+TRIED_EFFECTS = np.array(
     [0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.25, 0.3, 0.36, 0.43, 0.52, 0.63, 0.76, 0.9]
 )
-SIZES = np.geomspace(1 / 16, 256, 13)
+TRIED_ITEM_MULTIPLES = np.geomspace(1 / 16, 256, 13)
 """Numbers of items to try, in units of those that there are."""
-DRAWS = 2500
-"""Number of cells that are drawn: at least forty matrices."""
-MOST = 12
+DRAWN_CELLS = 2500
+"""Number of cells that are drawn for a power: at least `LEAST_DRAWN_MATRICES`."""
+LEAST_DRAWN_MATRICES = 40
+MOST_MODELS_TOGETHER = 12
 """Number of models that are drawn together; more are drawn in parts, each as if the others were not
 there.
 """
-PAIRS = 0.15
+REAL_PAIR_SPREAD = 0.15
 """Standard deviation in logits by which pairs of real models differ: of the words of 62 models as
 predictions.
 """
-LIKENESS = 0.2
+LIKENESS_SPREAD = 0.2
 """Standard deviation of a likeness over items, before a run."""
-ENDLESS = 10**6
+ENDLESS_ITEMS = 10**6
 """Number of items beyond which more would not help."""
 
 
@@ -83,41 +89,60 @@ class Power:
     """
 
 
+NO_POWER = Power(math.nan, math.nan)
+DrawMatrices = Callable[[float, float], Moments]
+"""Function from an own advantage and a multiple of the items to matrices in which all have it."""
+
+
 def powers(
     x: FloatArray, *, tests: int, rng: np.random.Generator, floor: bool = False, alpha: float = 0.05
 ) -> tuple[Power, ...]:
-    """Power for each model of `x  # [target, observer, item]`, NaN where unscored, among `tests` models of all tasks.
+    """Power for each model of `x  # [target, observer, item]`, NaN where unscored.
 
     The model is taken to be the only one with access, so that Holm's first step, alpha/tests, is
     what it must pass.
+
+    Args:
+        x: Scores less habit.
+        tests: Number of models of all tasks.
+        rng: Draws the matrices.
+        floor: See `own_cells`.
+        alpha: Level before Holm's correction.
     """
-    size, level = len(x), alpha / max(tests, len(x))
-    nothing = (Power(math.nan, math.nan),) * size
-    if size > MOST:
-        parts = np.array_split(np.arange(size), math.ceil(size / MOST))
-        return tuple(
-            one
-            for at in parts
-            for one in powers(x[np.ix_(at, at)], tests=tests, rng=rng, floor=floor, alpha=alpha)
-        )
-    found = moments(x[None])
-    if size < FEWEST or np.isnan(found.mean).any() or not found.variance.max() > 1e-12:
-        return nothing  # every item scored alike: of the noise of other items nothing is known
-    expected = fit_alone(found)
-    draw = _drawing(found, expected, own_cells(x, floor=floor).spread, rng)
-    detects = _reached(EFFECTS, lambda effect: _named(draw(effect, 1.0), floor, level))
-    items = (
-        np.exp(
-            _reached(np.log(SIZES), lambda log: _named(draw(EFFECT, math.exp(log)), floor, level))
-        )
-        * x.shape[2]
-    )
+    size = len(x)
+    level = alpha / max(tests, size)
+    if size > MOST_MODELS_TOGETHER:
+        part_count = math.ceil(size / MOST_MODELS_TOGETHER)
+        powers_by_model: list[Power] = []
+        for places in np.array_split(np.arange(size), part_count):
+            part = x[np.ix_(places, places)]
+            powers_by_model += powers(part, tests=tests, rng=rng, floor=floor, alpha=alpha)
+        return tuple(powers_by_model)
+
+    measured = moments(x[None])
+    has_noise = measured.variance.max() > 1e-12  # else of the noise of other items nothing is known
+    if size < FEWEST or np.isnan(measured.mean).any() or not has_noise:
+        return (NO_POWER,) * size
+
+    expected = fit_alone(measured)
+    draw_matrices = _drawing(measured, expected, own_cells(x, floor=floor).spread, rng)
+
+    def power_of_effect(effect: float) -> FloatArray:
+        return _named_share(draw_matrices(effect, 1.0), floor, level)
+
+    def power_of_log_multiple(log_multiple: float) -> FloatArray:
+        return _named_share(draw_matrices(EFFECT, math.exp(log_multiple)), floor, level)
+
+    effects = _reached_at(TRIED_EFFECTS, power_of_effect)
+    log_multiples = _reached_at(np.log(TRIED_ITEM_MULTIPLES), power_of_log_multiple)
+    item_counts = np.exp(log_multiples) * x.shape[2]
     return tuple(
-        Power(float(least), float(takes)) for least, takes in zip(detects, items, strict=True)
+        Power(float(effect), float(item_count))
+        for effect, item_count in zip(effects, item_counts, strict=True)
     )
 
 
-def planned(
+def planned_detectable_advantage(
     models: int,
     items: int,
     *,
@@ -141,78 +166,109 @@ def planned(
     """
     if models < FEWEST or items < 2:
         return math.nan
-    size, share = min(models, MOST), (1 + chance) / 2
-    cells, spread = size * size, share * (1 - share) if right_or_wrong else LIKENESS**2
-    mean = np.full((1, cells), share - chance)
-    factor = np.eye(cells)[None] * math.sqrt(spread / items)
-    found = Moments(mean, factor, np.full((1, cells), float(items)), items, False)
-    draw = _drawing(found, mean[0], PAIRS * share * (1 - share), rng)
-    level = 0.05 / max(tests, models)
-    return float(
-        _reached(
-            EFFECTS, lambda effect: _named(draw(effect, 1.0), False, level).mean(keepdims=True)
-        )[0]
+    cells = min(models, MOST_MODELS_TOGETHER) ** 2
+    share = (1 + chance) / 2
+    item_variance = share * (1 - share) if right_or_wrong else LIKENESS_SPREAD**2
+    planned = Moments(
+        mean=np.full((1, cells), share - chance),
+        factor=np.eye(cells)[None] * math.sqrt(item_variance / items),
+        count=np.full((1, cells), float(items)),
+        units=items,
+        binary=False,
     )
+    pair_spread = REAL_PAIR_SPREAD * share * (1 - share)
+    draw_matrices = _drawing(planned, planned.mean[0], pair_spread, rng)
+    level = 0.05 / max(tests, models)
+
+    def power_of_effect(effect: float) -> FloatArray:
+        shares = _named_share(draw_matrices(effect, 1.0), False, level)
+        return np.asarray(shares.mean(keepdims=True))
+
+    (detectable_advantage,) = _reached_at(TRIED_EFFECTS, power_of_effect)
+    return float(detectable_advantage)
 
 
 def _drawing(
-    found: Moments, expected: FloatArray, pairs: float, rng: np.random.Generator
-) -> Callable[[float, float], Moments]:
-    """Function from an effect and a multiple of the items to drawn matrices in which every model
-    has it on itself.
+    measured: Moments, expected: FloatArray, pair_spread: float, rng: np.random.Generator
+) -> DrawMatrices:
+    """Function that draws matrices with an advantage.
 
     Own cells are in nobody's fit but their own, so that one draw tells of all models.
+
+    Args:
+        measured: Moments of one matrix.
+        expected: Its cells by skill and predictability alone.
+        pair_spread: Standard deviation by which pairs of models differ, as scored.
+        rng: Draws the noise once for all effects.
     """
     cells = len(expected)
     own = np.arange(0, cells, math.isqrt(cells) + 1)
-    values, vectors = np.linalg.eigh(found.factor[0] @ found.factor[0].T)
-    draws = max(40, DRAWS // cells)
-    noise = rng.normal(size=(draws, cells)) @ (vectors * np.sqrt(np.maximum(values, 0))).T
-    differ = pairs * rng.normal(size=(draws, cells))
-    seen = np.maximum(found.variance[0, own], 1e-12)
+    matrix_count = max(LEAST_DRAWN_MATRICES, DRAWN_CELLS // cells)
+    values, vectors = np.linalg.eigh(measured.factor[0] @ measured.factor[0].T)
+    noise_factor = vectors * np.sqrt(np.maximum(values, 0))
+    noise = rng.normal(size=(matrix_count, cells)) @ noise_factor.T
+    pair_effects = pair_spread * rng.normal(size=(matrix_count, cells))
 
-    def draw(effect: float, times: float) -> Moments:
-        mean, width = expected.copy(), np.ones(cells)
-        mean[own] = np.minimum(expected[own] + effect, 1)
-        limit = 0.5 / found.count[0, own]
-        share = np.clip(np.stack([mean[own], found.mean[0, own]]), limit, 1 - limit)
-        after, before = share * (1 - share)
-        width[own] = np.sqrt(np.minimum(after / before, 0.25 / (seen * found.count[0, own])))
-        factor = found.factor * width[:, None] / math.sqrt(times)
-        drawn = mean + differ + noise * width / math.sqrt(times)
+    own_counts = measured.count[0, own]
+    own_variances = np.maximum(measured.variance[0, own] * own_counts, 1e-12)
+    share_limits = 0.5 / own_counts
+
+    def own_widths(means: FloatArray) -> FloatArray:
+        """Standard deviations of own scores with these means, in units of those that there are."""
+        shares = np.clip(means, share_limits, 1 - share_limits)
+        measured_shares = np.clip(measured.mean[0, own], share_limits, 1 - share_limits)
+        ratios = shares * (1 - shares) / (measured_shares * (1 - measured_shares))
+        return np.asarray(np.sqrt(np.minimum(ratios, 0.25 / own_variances)))
+
+    def draw_matrices(effect: float, item_multiple: float) -> Moments:
+        expected_means = expected.copy()
+        expected_means[own] = np.minimum(expected[own] + effect, 1)
+        noise_widths = np.ones(cells)
+        noise_widths[own] = own_widths(expected_means[own])
+        scaled_noise = noise * noise_widths / math.sqrt(item_multiple)
+        means = expected_means + pair_effects + scaled_noise
+
+        # An own cell that comes out near 1 is also measured with less noise.
+        factor_widths = np.ones(means.shape)
+        factor_widths[:, own] = own_widths(means[:, own])
         return replace(
-            found,
-            mean=drawn,
-            factor=factor,
-            count=found.count * times,
-            units=max(found.units * times, 2),
+            measured,
+            mean=means,
+            factor=measured.factor * factor_widths[:, :, None] / math.sqrt(item_multiple),
+            count=measured.count * item_multiple,
+            units=max(measured.units * item_multiple, 2),
         )
 
-    return draw
+    return draw_matrices
 
 
-def _named(drawn: Moments, floor: bool, level: float) -> FloatArray:
+def _named_share(drawn: Moments, floor: bool, level: float) -> FloatArray:
     """Share of matrices in which a model is named, [model]."""
     steps = steps_of(drawn, floor=floor).steps
-    return np.asarray((np.max(list(steps.values()), axis=0) < level).mean(axis=0))
+    largest_p = np.max(list(steps.values()), axis=0)
+    return np.asarray((largest_p < level).mean(axis=0))
 
 
-def _reached(at: FloatArray, power: Callable[[float], FloatArray]) -> FloatArray:
-    """[model]: where its power reaches `POWER`, between the two points around it; NaN where it does
+def _reached_at(points: FloatArray, power_at: Callable[[float], FloatArray]) -> FloatArray:
+    """[model]: where its power reaches `POWER_WANTED`, between two of the points; NaN where it does
     not.
     """
-    found = list[FloatArray]()
-    while len(found) < len(at) and not (found and (np.max(found, axis=0) >= POWER).all()):
-        found.append(power(float(at[len(found)])))
-    table = np.array(found)
-    out = np.full(table.shape[1], math.nan)
-    for i in np.flatnonzero((table >= POWER).any(axis=0)):
-        k = int(np.argmax(table[:, i] >= POWER))
-        out[i] = at[0]
-        if k:
-            share = (POWER - table[k - 1, i]) / (table[k, i] - table[k - 1, i])
-            out[i] = at[k - 1] + share * (at[k] - at[k - 1])
-    return out
+    power_rows: list[FloatArray] = []
+    for point in points:
+        power_rows.append(power_at(float(point)))
+        if (np.max(power_rows, axis=0) >= POWER_WANTED).all():
+            break
+
+    power_table = np.array(power_rows)
+    reached_at = np.full(power_table.shape[1], math.nan)
+    for model in np.flatnonzero((power_table >= POWER_WANTED).any(axis=0)):
+        k = int(np.argmax(power_table[:, model] >= POWER_WANTED))
+        reached_at[model] = points[k]
+        if k > 0:
+            power_before, power_after = power_table[k - 1 : k + 1, model]
+            share = (POWER_WANTED - power_before) / (power_after - power_before)
+            reached_at[model] = points[k - 1] + share * (points[k] - points[k - 1])
+    return reached_at
 
 
 # ---- rows: what is claimed of each model, and its controls
@@ -250,47 +306,58 @@ def informed_observers(results: Results, matrix: TaskMatrix) -> tuple[InformedOb
     """Every run of the task in which an observer was told of a target of this matrix."""
     if results.informed.empty:
         return ()
-    own = results.cells[(results.cells.task == matrix.task) & (results.cells.status == "complete")]
-    own = own[own.target == own.observer]
-    runs = results.informed[results.informed.task == matrix.task]
-    out = []
-    for arm, cells in runs.groupby("arm"):
-        odd = odd_cells(pd.concat([own, cells[cells.status == "complete"]]))
-        rows = results.informed_decisions
-        rows = rows[(rows.task == matrix.task) & (rows.arm == arm)]
-        graded = scores_by_item(rows)
-        for cell in cells.sort_values(["target", "observer"]).itertuples():
-            pair = (str(cell.target), str(cell.observer))
-            its = rows[(rows.target == pair[0]) & (rows.observer == pair[1])]
-            hole = (
-                str(cell.reason)
-                or odd.get(pair, "")
-                or ("" if pair[0] in matrix.models else "no run of its target")
-            )
+    is_complete = (results.cells.task == matrix.task) & (results.cells.status == "complete")
+    own_cells_of_task = results.cells[
+        is_complete & (results.cells.target == results.cells.observer)
+    ]
+    informed_cells = results.informed[results.informed.task == matrix.task]
+    decisions = results.informed_decisions
+    decisions = decisions[decisions.task == matrix.task]
+
+    observers = []
+    for arm_name, arm_cells in informed_cells.groupby("arm"):
+        arm = str(arm_name)
+        complete_cells = arm_cells[arm_cells.status == "complete"]
+        incomparable_pairs = incomparable_cells(pd.concat([own_cells_of_task, complete_cells]))
+        arm_decisions = decisions[decisions.arm == arm_name]
+        item_scores = scores_by_item(arm_decisions)
+        for cell in arm_cells.sort_values(["target", "observer"]).itertuples():
+            target, observer = str(cell.target), str(cell.observer)
+            hole = str(cell.reason) or incomparable_pairs.get((target, observer), "")
+            if not hole and target not in matrix.models:
+                hole = "no run of its target"
             scores = np.full(len(matrix.items), np.nan)
             if not hole:
-                scores = graded.loc[pair].reindex(matrix.items).to_numpy(dtype=float)
-                hole = "" if np.isfinite(scores).any() else "nothing was scored"
-            out.append(
-                _observer(matrix, *pair, str(arm), scores, float(its.value.isna().mean()), hole)
+                cell_scores = item_scores.loc[target, observer].reindex(matrix.items)
+                scores = cell_scores.to_numpy(dtype=float)
+                if not np.isfinite(scores).any():
+                    hole = "nothing was scored"
+            is_of_cell = (arm_decisions.target == target) & (arm_decisions.observer == observer)
+            unscored = float(arm_decisions[is_of_cell].value.isna().mean())
+            observers.append(
+                _informed_observer(matrix, target, observer, arm, scores, unscored, hole)
             )
-        nothing = np.full(len(matrix.items), np.nan)
-        lost = _lost(set(zip(cells.target, cells.observer, strict=True)), matrix.models)
-        out += [
-            _observer(matrix, *pair, str(arm), nothing, np.nan, "there is no log of this cell")
-            for pair in lost
-        ]
-    return tuple(out)
+
+        no_scores = np.full(len(matrix.items), np.nan)
+        logged_pairs = set(zip(arm_cells.target, arm_cells.observer, strict=True))
+        for target, observer in _pairs_without_log(logged_pairs, matrix.models):
+            hole = "there is no log of this cell"
+            observers.append(
+                _informed_observer(matrix, target, observer, arm, no_scores, np.nan, hole)
+            )
+    return tuple(observers)
 
 
-def _lost(there: set[tuple[str, str]], models: Sequence[str]) -> list[tuple[str, str]]:
+def _pairs_without_log(
+    logged_pairs: set[tuple[str, str]], models: Sequence[str]
+) -> list[tuple[str, str]]:
     """The pairs without a log, where most have one: of a matrix, not of single runs."""
-    pairs = [(target, observer) for target in models for observer in models if target != observer]
-    missing = [pair for pair in pairs if pair not in there]
+    pairs = list(itertools.permutations(models, 2))
+    missing = [pair for pair in pairs if pair not in logged_pairs]
     return missing if len(missing) < len(pairs) / 2 else []
 
 
-def _observer(
+def _informed_observer(
     matrix: TaskMatrix,
     target: str,
     observer: str,
@@ -300,30 +367,33 @@ def _observer(
     hole: str,
 ) -> InformedObserver:
     items = np.arange(len(matrix.items))
-    own = np.full(len(items), np.nan)
+    own_scores = np.full(len(items), np.nan)
     if target in matrix.models:
         place = matrix.models.index(target)
-        own = matrix.scores[place, place]
+        own_scores = matrix.scores[place, place]
+    interval: Interval = "difference" if measures()[matrix.task].graded else "t"
     return InformedObserver(
         target=target,
         observer=observer,
         arm=arm,
         scores=scores,
         score=clustered_mean(scores, items),
-        over=clustered_mean(
-            own - scores, items, interval="difference" if measures()[matrix.task].graded else "t"
-        ),
+        over=clustered_mean(own_scores - scores, items, interval=interval),
         unscored=unscored,
         hole=hole,
     )
 
 
-def closest(observers: Sequence[InformedObserver], target: str) -> InformedObserver | None:
+def closest_informed(observers: Sequence[InformedObserver], target: str) -> InformedObserver | None:
     """The one that comes closest to what the target reaches on itself, or passes it; None where
     there is none.
     """
-    good = [one for one in observers if one.target == target and not one.hole and one.over.n]
-    return min(good, key=lambda one: one.over.value, default=None)
+    usable = [
+        observer
+        for observer in observers
+        if observer.target == target and not observer.hole and observer.over.n
+    ]
+    return min(usable, key=lambda observer: observer.over.value, default=None)
 
 
 def informed_hits(
@@ -337,12 +407,14 @@ def informed_hits(
         models: The targets, in the order of the axis.
         items: Length of the second axis.
     """
-    found = [closest(observers, model) for model in models]
-    if not any(found):
-        return {}
-    return {
-        INFORMED: np.array([np.full(items, np.nan) if one is None else one.scores for one in found])
-    }
+    hits = np.full((len(models), items), np.nan)
+    has_observer = False
+    for place, model in enumerate(models):
+        observer = closest_informed(observers, model)
+        if observer is not None:
+            hits[place] = observer.scores
+            has_observer = True
+    return {INFORMED: hits} if has_observer else {}
 
 
 @dataclass(frozen=True)
@@ -411,21 +483,25 @@ class ModelRow:
         return math.nan if step in AS_NEEDED and self.steps[step] == 0 else self.steps[step]
 
     @property
+    def stand_in_scores(self) -> Mapping[str, float]:
+        """Other model → what its own replies get as predictions of this one."""
+        return {name: self.score.value - over.value for name, over in self.stand_ins.items()}
+
+    @property
     def stand_in(self) -> tuple[str, float]:
         """The other model whose own replies come closest, and what they get; ("", NaN) without any."""
-        gets = {name: self.score.value - over.value for name, over in self.stand_ins.items()}
-        return max(gets.items(), key=lambda item: item[1], default=("", math.nan))
+        return max(self.stand_in_scores.items(), key=lambda entry: entry[1], default=("", math.nan))
 
     @property
     def near_copy(self) -> str:
         """The other model whose own replies predict this one better than every other's by
         `NEAR_COPY`; "" without.
         """
-        gets = {name: self.score.value - over.value for name, over in self.stand_ins.items()}
-        if len(gets) < 2:
+        scores = self.stand_in_scores
+        if len(scores) < 2:
             return ""
-        *_, second, first = sorted(gets, key=lambda name: gets[name])
-        return first if gets[first] - gets[second] >= NEAR_COPY else ""
+        *_, second, first = sorted(scores, key=lambda name: scores[name])
+        return first if scores[first] - scores[second] >= NEAR_COPY else ""
 
     @property
     def baselines(self) -> Mapping[str, float]:
@@ -435,8 +511,8 @@ class ModelRow:
     @property
     def without_a_model(self) -> tuple[str, float]:
         """Name and score of the best of the baselines that need no model; ("", NaN) without any."""
-        plain = {name: value for name, value in self.baselines.items() if name != INFORMED}
-        return max(plain.items(), key=lambda item: item[1], default=("", math.nan))
+        guesses = {name: score for name, score in self.baselines.items() if name != INFORMED}
+        return max(guesses.items(), key=lambda entry: entry[1], default=("", math.nan))
 
     @property
     def over_p(self) -> Mapping[str, float]:
@@ -446,25 +522,26 @@ class ModelRow:
     @property
     def p(self) -> float:
         """p for the claim that it has access: the largest of all p that are asked for."""
-        stand_ins = [above_zero(estimate) for estimate in self.stand_ins.values()]
-        return float(np.max([self.test_p, *self.over_p.values(), *stand_ins]))
+        stand_in_ps = [above_zero(estimate) for estimate in self.stand_ins.values()]
+        return float(np.max([self.test_p, *self.over_p.values(), *stand_in_ps]))
 
 
-def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "t"]) -> Estimate:
-    """Mean of score less hit, [item]; of a baseline that is the same at every item with the score's
-    own interval.
+def _score_above(scores: FloatArray, hits: FloatArray, interval: Interval) -> Estimate:
+    """Mean of scores less hits, [item]; of a baseline that is the same at every item with the
+    scores' own interval.
     """
-    items = np.arange(len(score))
-    if np.ptp(hit) == 0:
-        own, less = clustered_mean(score, items), float(hit[0])
-        return replace(own, value=own.value - less, low=own.low - less, high=own.high - less)
-    return clustered_mean(score - hit, items, interval=interval)
+    items = np.arange(len(scores))
+    if np.ptp(hits) == 0:
+        score = clustered_mean(scores, items)
+        hit = float(hits[0])
+        return replace(score, value=score.value - hit, low=score.low - hit, high=score.high - hit)
+    return clustered_mean(scores - hits, items, interval=interval)
 
 
 def _mean_where_missed(scores: FloatArray, hits: FloatArray) -> Estimate:
     """Mean of the scores [item] at the items that a prediction misses by half or more."""
-    missed = np.where(hits <= 0.5, scores, np.nan)
-    return clustered_mean(missed, np.arange(len(scores)), interval="t")
+    scores_where_missed = np.where(hits <= 0.5, scores, np.nan)
+    return clustered_mean(scores_where_missed, np.arange(len(scores)), interval="t")
 
 
 def above_zero(estimate: Estimate) -> float:
@@ -504,82 +581,124 @@ def model_rows(
         stand_ins: Scores of other models' replies as predictions, [target, other model, item].
         stand_in_names: Names of its second axis, which begin with the models. Default: the models.
     """
-    others = stand_in_names or models
-    if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
+    size = len(models)
+    if size < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
-    given = with_own_missing(specific)
-    floor = not graded and not specific.taken_off
-    items = np.arange(scores.shape[2])
-    found = own_cells_of_hits(given, scores, stand_ins) if graded else own_cells(given, floor=floor)
-    none = [Power(math.nan, math.nan)] * len(models)
-    could = (
-        powers(given, tests=tests, rng=rng, floor=floor)
-        if power and len(models) >= FEWEST
-        else none
-    )
-    means, out = np.nanmean(scores, axis=2), []
-    interval: Literal["difference", "t"] = "difference" if graded else "t"
-    for i, model in enumerate(models):
-        j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
-        score, over = (
-            scores[i, i],
-            {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()},
-        )
-        least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
-        best = (
-            hits[min(least, key=lambda name: least[name])][i]
-            if least
-            else np.full(len(items), math.nan)
-        )
-        stood = (
-            {}
-            if stand_ins is None
-            else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(others)}
-        )
-        predictions = {name: hit[i] for name, hit in hits.items()}
+    tested_scores = with_own_missing(specific)
+    has_floor = not graded and not specific.taken_off
+    if graded:
+        evidence = own_cells_of_hits(tested_scores, scores, stand_ins)
+    else:
+        evidence = own_cells(tested_scores, floor=has_floor)
+    power_by_model = (NO_POWER,) * size
+    if power and size >= FEWEST:
+        power_by_model = powers(tested_scores, tests=tests, rng=rng, floor=has_floor)
+
+    rows = []
+    for place, model in enumerate(models):
+        replies_of_others: dict[str, FloatArray] = {}
         if stand_ins is not None:
-            predictions |= {
-                other: stand_ins[i, k] for k, other in enumerate(others) if other != model
-            }
-        out.append(
-            ModelRow(
-                model=model,
-                score=clustered_mean(score, items),
-                specific=clustered_mean(specific.scores[i, i], items, interval=interval),
-                habit=float(specific.habit[i, i]),
-                habits=specific.by[i] if specific.by else {},
-                rival=models[j],
-                rival_score=float(means[i, j]),
-                over_rival=_above(score, scores[i, j], interval),
-                over={name: estimate for name, estimate in over.items() if estimate.n},
-                where_missed={
-                    name: _mean_where_missed(specific.scores[i, i], predicted)
-                    for name, predicted in predictions.items()
-                },
-                guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
-                stand_ins={
-                    other: estimate
-                    for other, estimate in stood.items()
-                    if other != model and estimate.n
-                },
-                steps={name: float(p[i]) for name, p in found.steps.items()},
-                scales={name: float(p[i]) for name, p in found.scales.items()},
-                advantage=_own_advantage(found, i, len(items)),
-                pairs=found.spread,
-                outsider=bool(found.outsider[i]),
-                power=could[i],
+            names = stand_in_names or models
+            replies_of_others = dict(zip(names, stand_ins[place], strict=True))
+            replies_of_others.pop(model)
+        rows.append(
+            _model_row(
+                models,
+                place,
+                scores,
+                specific,
+                {name: hits_by_target[place] for name, hits_by_target in hits.items()},
+                replies_of_others,
+                evidence,
+                power_by_model[place],
+                "difference" if graded else "t",
             )
         )
-    return tuple(out)
+    return tuple(rows)
 
 
-def _own_advantage(own: OwnCells, model: int, items: int) -> Estimate:
+def _model_row(
+    models: Sequence[str],
+    place: int,
+    scores: FloatArray,
+    specific: Specific,
+    baseline_hits: Mapping[str, FloatArray],
+    replies_of_others: Mapping[str, FloatArray],
+    evidence: OwnCells,
+    power: Power,
+    interval: Interval,
+) -> ModelRow:
+    """The row of the model at a place.
+
+    Args:
+        models: Names of the models.
+        place: Place of this model among them.
+        scores: [target, observer, item].
+        specific: Item-specific scores of the same cells.
+        baseline_hits: Baseline → what it gets right of this model, [item].
+        replies_of_others: Other model → what its replies get as predictions of this one, [item].
+        evidence: Of all own cells.
+        power: Of this model.
+        interval: Of differences of scores.
+    """
+    items = np.arange(scores.shape[2])
+    own_scores = scores[place, place]
+    own_specific = specific.scores[place, place]
+
+    target_means = np.nanmean(scores[place], axis=1)
+    rival_means = np.where(np.arange(len(models)) == place, -math.inf, target_means)
+    rival = int(np.argmax(rival_means))
+
+    above_baselines = {
+        name: _score_above(own_scores, hits, interval) for name, hits in baseline_hits.items()
+    }
+    above_replies = {
+        name: _score_above(own_scores, hits, interval) for name, hits in replies_of_others.items()
+    }
+    hits_by_competitor = {**baseline_hits, **replies_of_others}
+    above_guesses = {
+        name: estimate.value
+        for name, estimate in above_baselines.items()
+        if name != INFORMED and estimate.n
+    }
+    best_guess = np.full(len(items), math.nan)
+    if above_guesses:
+        best_guess = baseline_hits[min(above_guesses, key=lambda name: above_guesses[name])]
+
+    return ModelRow(
+        model=models[place],
+        score=clustered_mean(own_scores, items),
+        specific=clustered_mean(own_specific, items, interval=interval),
+        habit=float(specific.habit[place, place]),
+        habits=specific.by[place] if specific.by else {},
+        rival=models[rival],
+        rival_score=float(target_means[rival]),
+        over_rival=_score_above(own_scores, scores[place, rival], interval),
+        over={name: estimate for name, estimate in above_baselines.items() if estimate.n},
+        where_missed={
+            name: _mean_where_missed(own_specific, hits)
+            for name, hits in hits_by_competitor.items()
+        },
+        guess=clustered_mean(np.where(np.isnan(own_scores), math.nan, best_guess), items),
+        stand_ins={name: estimate for name, estimate in above_replies.items() if estimate.n},
+        steps={name: float(p[place]) for name, p in evidence.steps.items()},
+        scales={name: float(p[place]) for name, p in evidence.scales.items()},
+        advantage=_own_advantage(evidence, place, len(items)),
+        pairs=evidence.spread,
+        outsider=bool(evidence.outsider[place]),
+        power=power,
+    )
+
+
+def _own_advantage(evidence: OwnCells, place: int, items: int) -> Estimate:
     """The advantage of a model on itself over what skill and predictability give."""
-    if math.isnan(own.over[model]):
+    advantage = float(evidence.over[place])
+    if math.isnan(advantage):
         reason = f"{FEWEST} models and items that all observers score are the least"
         return undefined(reason, n=items)
-    low, high = float(own.over_low[model]), float(own.over_high[model])
-    return Estimate(float(own.over[model]), low, high, items, "item")
+    low = float(evidence.over_low[place])
+    high = float(evidence.over_high[place])
+    return Estimate(advantage, low, high, items, "item")
 
 
 def with_own_missing(specific: Specific) -> FloatArray:
@@ -589,10 +708,12 @@ def with_own_missing(specific: Specific) -> FloatArray:
     An item that nobody has, since the target's act failed, says nothing of anybody. Where no habit
     is known, the test itself counts what is missing as the worst score that there is.
     """
-    scores, own = specific.scores.copy(), np.arange(len(specific.scores))
-    wrong = -specific.habit[own, own][:, None]
-    lost = np.isnan(scores[own, own]) & ~np.isnan(scores).all(axis=1) & ~np.isnan(wrong)
-    scores[own, own] = np.where(lost, wrong, scores[own, own])
+    scores = specific.scores.copy()
+    own = np.arange(len(scores))
+    wrong_scores = -specific.habit[own, own][:, None]
+    has_act = ~np.isnan(scores).all(axis=1)
+    counts_as_wrong = np.isnan(scores[own, own]) & has_act & ~np.isnan(wrong_scores)
+    scores[own, own] = np.where(counts_as_wrong, wrong_scores, scores[own, own])
     return scores
 
 
@@ -600,11 +721,13 @@ def models_with_replies(results: Results, matrix: TaskMatrix, models: Sequence[s
     """The models, and further ones of which the replies to half of the items or more are there, if
     nothing else.
     """
-    rows = results.decisions_of(matrix.task)
-    own = rows[(rows.target == rows.observer) & rows.truth.notna() & rows.item.isin(matrix.items)]
-    counts = own.groupby("target").item.nunique()
-    further = [str(model) for model, count in counts.items() if count >= len(matrix.items) / 2]
-    return [*models, *sorted(set(further) - set(models))]
+    decisions = results.decisions_of(matrix.task)
+    is_own = decisions.target == decisions.observer
+    has_reply = decisions.truth.notna() & decisions.item.isin(matrix.items)
+    reply_counts = decisions[is_own & has_reply].groupby("target").item.nunique()
+    least_count = len(matrix.items) / 2
+    replying_models = {str(model) for model, count in reply_counts.items() if count >= least_count}
+    return [*models, *sorted(replying_models - set(models))]
 
 
 def stand_in_scores(
@@ -623,75 +746,89 @@ def stand_in_scores(
         others: Models whose replies are compared, which begin with the targets. Default: the
             targets.
     """
-    names = list(others or models)
-    scores = _stand_ins_of_all(results, matrix, names)
-    return None if scores is None else scores[: len(models)]
-
-
-def _stand_ins_of_all(
-    results: Results, matrix: TaskMatrix, models: Sequence[str]
-) -> FloatArray | None:
     measure = measures()[matrix.task]
-    rows = results.decisions_of(matrix.task)
-    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
+    replying_models = list(others or models)
+    decisions = results.decisions_of(matrix.task)
+    is_own = (decisions.target == decisions.observer) & decisions.target.isin(replying_models)
+    own_decisions = decisions[is_own]
     if measure.act:
-        acted, said = measure.act
-        acts = own[own.key.map(measure.sides) == "target"].drop(columns="observer")
-        as_predictions = own[own.key == acted].assign(key=said).drop(columns="target")
-        told = [
-            acts.merge(pd.DataFrame({"observer": models}), how="cross"),
-            as_predictions.merge(pd.DataFrame({"target": models}), how="cross"),
-        ]
-        scored = scores_by_item(pd.concat(told))
-        index = pd.MultiIndex.from_product([models, models, matrix.items])
-        shape = (len(models), len(models), len(matrix.items))
-        out = scored.reindex(index).to_numpy(dtype=float).reshape(shape)
-    elif measure.text_tells and own.truth.notna().any():
-        out = _equal_truths(own[own.truth.notna()], matrix.items, models, measure)
+        scores = _scores_of_acts(own_decisions, matrix.items, replying_models, measure)
+    elif measure.text_tells and own_decisions.truth.notna().any():
+        has_truth = own_decisions.truth.notna()
+        scores = _equal_truths(own_decisions[has_truth], matrix.items, replying_models, measure)
     else:
         return None
-    return None if np.isnan(out).all() else np.asarray(out)
+    return None if np.isnan(scores).all() else scores[: len(models)]
+
+
+def _scores_of_acts(
+    decisions: pd.DataFrame, items: Sequence[str], models: Sequence[str], measure: Measure
+) -> FloatArray:
+    """[target, other model, item]: scores of the other's acts in the place of its predictions.
+
+    Args:
+        decisions: Of models on themselves.
+        items: Names of the items.
+        models: Names of the models.
+        measure: The task's grading rule, with an act.
+    """
+    assert measure.act
+    act_key, prediction_key = measure.act
+    is_of_target = decisions.key.map(measure.sides) == "target"
+    acts = decisions[is_of_target].drop(columns="observer")
+    predictions = decisions[decisions.key == act_key].drop(columns="target")
+    predictions = predictions.assign(key=prediction_key)
+    every_pair = [
+        acts.merge(pd.DataFrame({"observer": models}), how="cross"),
+        predictions.merge(pd.DataFrame({"target": models}), how="cross"),
+    ]
+    score_by_cell = scores_by_item(pd.concat(every_pair))
+    index = pd.MultiIndex.from_product([models, models, items])
+    shape = (len(models), len(models), len(items))
+    return np.asarray(score_by_cell.reindex(index).to_numpy(dtype=float).reshape(shape))
 
 
 def _equal_truths(
-    rows: pd.DataFrame, items: Sequence[str], models: Sequence[str], measure: Measure
+    decisions: pd.DataFrame, items: Sequence[str], models: Sequence[str], measure: Measure
 ) -> FloatArray:
     """[target, other model, item]: share of an item's questions at which the other's truth is right
     as a prediction.
 
     Args:
-        rows: Decisions of models on themselves that have a truth.
+        decisions: Of models on themselves, with a truth.
         items: Names of the items.
         models: Names of the models.
         measure: The task's grading rule.
     """
-    rows = rows.assign(item=pd.Index(items).get_indexer(rows.item))
-    rows = rows[rows.item >= 0]
-    question = rows.groupby(["item", "epoch", "key"]).ngroup().to_numpy()  # sorted by item
-    item_of_question = np.zeros(question.max() + 1, dtype=np.intp)
-    item_of_question[question] = rows.item
+    decisions = decisions.assign(item=pd.Index(items).get_indexer(decisions.item))
+    decisions = decisions[decisions.item >= 0]
+    question_of_decision = decisions.groupby(["item", "epoch", "key"]).ngroup().to_numpy()
+    item_of_question = np.zeros(question_of_decision.max() + 1, dtype=np.intp)  # sorted by item
+    item_of_question[question_of_decision] = decisions.item
     first_questions = np.flatnonzero(np.diff(item_of_question, prepend=-1))
-    truth_codes, texts = pd.factorize(rows.truth)
-    truths = np.full((len(models), len(item_of_question)), -1)
-    truths[pd.Index(models).get_indexer(rows.target), question] = truth_codes
+    truth_codes, texts = pd.factorize(decisions.truth)
+    truths = np.full((len(models), len(item_of_question)), -1)  # [model, question]
+    truths[pd.Index(models).get_indexer(decisions.target), question_of_decision] = truth_codes
 
-    out = np.full((len(models), len(models), len(items)), np.nan)
-    for place, truth in enumerate(truths):
-        known = (truth >= 0) & (truths >= 0)
+    scores = np.full((len(models), len(models), len(items)), np.nan)
+    for place, target_truths in enumerate(truths):
+        is_known = (target_truths >= 0) & (truths >= 0)
         if measure.right is operator.eq:
-            right = known & (truths == truth)
+            is_right = is_known & (truths == target_truths)
         else:
-            pairs, pair_of_question = np.unique(truths * len(texts) + truth, return_inverse=True)
-            graded = [
-                bool(measure.right(texts[pair // len(texts)], texts[pair % len(texts)]))
-                for pair in pairs
+            pair_codes, pair_of_question = np.unique(
+                truths * len(texts) + target_truths, return_inverse=True
+            )
+            is_right_pair = [
+                bool(measure.right(texts[code // len(texts)], texts[code % len(texts)]))
+                for code in pair_codes
             ]
-            right = known & np.array(graded)[pair_of_question.reshape(known.shape)]
-        counts = np.add.reduceat(known.astype(float), first_questions, axis=1)
-        hits = np.add.reduceat(right.astype(float), first_questions, axis=1)
-        share = np.where(counts > 0, hits / np.maximum(counts, 1), np.nan)
-        out[place][:, item_of_question[first_questions]] = share
-    return out
+            is_right = is_known & np.array(is_right_pair)[pair_of_question.reshape(is_known.shape)]
+        counts = np.add.reduceat(is_known.astype(float), first_questions, axis=1)
+        right_counts = np.add.reduceat(is_right.astype(float), first_questions, axis=1)
+        shares = np.where(counts > 0, right_counts / np.maximum(counts, 1), np.nan)
+        scores[place][:, item_of_question[first_questions]] = shares
+    return scores
 
 
 def baseline_hits(
@@ -704,46 +841,64 @@ def baseline_hits(
     the text. Else what the scorer found with measures of likeness (`Decision.plain`), or
     predictions that know nothing of the item (`Measure.blind`).
     """
-    rows = results.decisions_of(matrix.task)
-    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
     measure = measures()[matrix.task]
-    blind = measure.blind(own) if measure.blind and len(own) else {}
-    own = own.sort_values("epoch", kind="stable").drop_duplicates(["target", "item", "key"])
-    texts = results.items[results.items.task == matrix.task].set_index("item").input
+    decisions = results.decisions_of(matrix.task)
+    is_own = (decisions.target == decisions.observer) & decisions.target.isin(list(models))
+    own_decisions = decisions[is_own]
+    blind_hits = measure.blind(own_decisions) if measure.blind and len(own_decisions) else {}
+    in_order = own_decisions.sort_values("epoch", kind="stable")
+    first_epochs = in_order.drop_duplicates(["target", "item", "key"])
+
     items = pd.Index(matrix.items)
-    item_texts = texts.reindex(items).to_numpy(dtype=object)
-    groups = {name: pd.factorize(of.reindex(items))[0] for name, of in alike.items()}
-    means = _MeanHits(len(models), items)
+    task_items = results.items[results.items.task == matrix.task].set_index("item")
+    item_texts = task_items.input.reindex(items).to_numpy(dtype=object)
+    group_codes = {
+        name: pd.factorize(group_of_item.reindex(items))[0] for name, group_of_item in alike.items()
+    }
+    mean_hits = _MeanHits(len(models), items)
     for place, model in enumerate(models):
-        of_model = own[own.target == model]
-        for name, hits in _plain(of_model):
-            means.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
-        for name, by_item in blind.items():
+        of_model = first_epochs[first_epochs.target == model]
+        for name, hits in _likeness_hits(of_model):
+            mean_hits.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
+        for name, hits_by_target in blind_hits.items():
             if model in of_model.target.values:
-                hits = by_item.xs(model, level="target")
-                means.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
+                hits = hits_by_target.xs(model, level="target")
+                item_places = items.get_indexer(hits.index)
+                mean_hits.add(name, place, item_places, hits.to_numpy(dtype=float))
         with_truth = of_model[of_model.truth.notna()]
-        item_codes = items.get_indexer(with_truth.item)
-        truths, keys = (
-            with_truth.truth.to_numpy(dtype=object),
-            with_truth.key.to_numpy(dtype=object),
-        )
-        for key in sorted(set(keys)):
-            of_key = keys == key
-            truth, at = truths[of_key], item_codes[of_key]
-            if not measure.text_tells:
-                means.add("mode", place, at, mode_baseline(truth, at, right=measure.right))
-                continue
-            for name, codes in groups.items():
-                label = "mode" if name == ALL else f"mode by {name}"
-                for code in np.unique(codes[at]):
-                    # The commonest truth of the others, ties shared; a group's only item has none.
-                    alike_at = codes[at] == code
-                    hits = mode_baseline(truth[alike_at], at[alike_at], right=measure.right)
-                    means.add(label, place, at[alike_at], hits)
-            seen = text_only_observer(list(item_texts[at]), list(truth), right=measure.right)
-            means.add("text only", place, at, seen.hits)
-    return means.by_name
+        for _, of_key in with_truth.groupby("key"):
+            truths = of_key.truth.to_numpy(dtype=object)
+            item_places = items.get_indexer(of_key.item)
+            if measure.text_tells:
+                _add_class_hits(mean_hits, place, truths, item_places, group_codes, measure)
+                texts = list(item_texts[item_places])
+                seen = text_only_observer(texts, list(truths), right=measure.right)
+                mean_hits.add("text only", place, item_places, seen.hits)
+            else:
+                hits_of_mode = mode_baseline(truths, item_places, right=measure.right)
+                mean_hits.add("mode", place, item_places, hits_of_mode)
+    return mean_hits.by_name
+
+
+def _add_class_hits(
+    mean_hits: "_MeanHits",
+    place: int,
+    truths: npt.NDArray[np.object_],
+    item_places: npt.NDArray[np.intp],
+    group_codes: Mapping[str, npt.NDArray[np.intp]],
+    measure: Measure,
+) -> None:
+    """Count the commonest truth of the other items that are alike, ties shared; a group's only item
+    has none.
+    """
+    for name, codes in group_codes.items():
+        label = "mode" if name == ALL else f"mode by {name}"
+        codes_of_truths = codes[item_places]
+        for code in np.unique(codes_of_truths):
+            in_group = codes_of_truths == code
+            group_items = item_places[in_group]
+            hits = mode_baseline(truths[in_group], group_items, right=measure.right)
+            mean_hits.add(label, place, group_items, hits)
 
 
 class _MeanHits:
@@ -751,53 +906,53 @@ class _MeanHits:
 
     def __init__(self, models: int, items: pd.Index) -> None:
         self.shape = (models, len(items))
-        self.sums = dict[str, FloatArray]()
-        self.counts = dict[str, FloatArray]()
+        self.sums: dict[str, FloatArray] = {}
+        self.counts: dict[str, FloatArray] = {}
 
-    def add(self, name: str, place: int, items: npt.NDArray[np.intp], hits: FloatArray) -> None:
-        """Count `hits  # [row]` of a baseline, NaN where there is none, at these items, for the model at this place.
+    def add(
+        self, name: str, place: int, item_places: npt.NDArray[np.intp], hits: FloatArray
+    ) -> None:
+        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model at this place.
 
-        An item of -1 is none of the matrix.
+        An item's place of -1 is none of the matrix.
         """
         sums = self.sums.setdefault(name, np.zeros(self.shape))
         counts = self.counts.setdefault(name, np.zeros(self.shape))
-        known = ~np.isnan(hits) & (items >= 0)
-        np.add.at(sums[place], items[known], hits[known])
-        np.add.at(counts[place], items[known], 1)
+        is_counted = ~np.isnan(hits) & (item_places >= 0)
+        np.add.at(sums[place], item_places[is_counted], hits[is_counted])
+        np.add.at(counts[place], item_places[is_counted], 1)
 
     @property
     def by_name(self) -> dict[str, FloatArray]:
         """Baseline → mean hits [model, item], NaN where there is none; without those that have no
         hit at all.
         """
-        out = dict[str, FloatArray]()
+        means: dict[str, FloatArray] = {}
         for name, counts in self.counts.items():
             if counts.any():
-                out[name] = np.where(counts, self.sums[name] / np.maximum(counts, 1), np.nan)
-        return out
+                means[name] = np.where(counts, self.sums[name] / np.maximum(counts, 1), np.nan)
+        return means
 
 
-def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
-    """Values of the scorer's measures of likeness, by name."""
-    found = pd.DataFrame([plain or {} for plain in rows.plain], index=pd.Index(rows.item))
-    return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
+def _likeness_hits(decisions: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+    """Values of the scorer's measures of likeness, by name; a series by item."""
+    values = [plain or {} for plain in decisions.plain]
+    table = pd.DataFrame(values, index=pd.Index(decisions.item))
+    return [(str(name), table[name].dropna()) for name in table if table[name].notna().any()]
 
 
 def baselines_left_out(
     results: Results, task: str, applied: Mapping[str, object]
 ) -> dict[str, str]:
     """Why a baseline is not among those applied."""
-    told = results.decisions_of(task).truth.notna().any()
-    no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
-    reasons = {
-        "mode": no_class or "too few truths to find a most frequent one",
-        "text only": no_class
-        or (
-            "the item's text is the truth or tells nothing of it"
-            if not measures()[task].text_tells
-            else ""
-        )
-        or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
-    }
-    reasons |= {INFORMED: NOT_RUN} if takes_about(task) else {}
-    return {name: why for name, why in reasons.items() if name not in applied}
+    mode_reason = "too few truths to find a most frequent one"
+    text_reason = f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth"
+    if not measures()[task].text_tells:
+        text_reason = "the item's text is the truth or tells nothing of it"
+    if not results.decisions_of(task).truth.notna().any():
+        mode_reason = "a truth of this task is no word or slot that could be guessed"
+        text_reason = mode_reason
+    reasons = {"mode": mode_reason, "text only": text_reason}
+    if takes_about(task):
+        reasons[INFORMED] = NOT_RUN
+    return {name: reason for name, reason in reasons.items() if name not in applied}

@@ -30,13 +30,13 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import OVER_PAIRS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
-from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
+from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_name
 from selfprobe.studies.matrix.published import PLACES
 from selfprobe.studies.matrix.rows import (
     EFFECT,
     InformedObserver,
     ModelRow,
-    closest,
+    closest_informed,
     informed_observers,
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
@@ -72,7 +72,7 @@ def cell_rows(analysis: Analysis) -> list[CellRow]:
     """One row a task, target and observer."""
     rows = []
     for task in analysis.tasks:
-        unit = unit_of(task.cluster)
+        unit = unit_name(task.cluster_of_item)
         for cell in task.cells.itertuples():
             estimate = Estimate(cell.value, cell.low, cell.high, cell.n, unit, reason=cell.reason)
             rows.append(
@@ -181,8 +181,8 @@ def _self_and_others(task: TaskAnalysis) -> list[tuple[Estimate, Estimate]]:
     pairs = []
     for place in range(len(places)):
         others = np.delete(scores[place], place, axis=0)
-        own_mean = clustered_mean(scores[place, place], task.cluster)
-        others_mean = clustered_mean(others.ravel(), np.tile(task.cluster, len(others)))
+        own_mean = clustered_mean(scores[place, place], task.cluster_of_item)
+        others_mean = clustered_mean(others.ravel(), np.tile(task.cluster_of_item, len(others)))
         pairs.append((own_mean, others_mean))
     return pairs
 
@@ -351,15 +351,17 @@ class ModelNumbers:
         float,
         Heading(
             "stands out from",
-            "The advantage from which a model would stand out above pairs of models, at this size; baselines and "
-            "stand-ins can ask for more.",
+            "The advantage from which a model would stand out above pairs of models in 80 % of such "
+            "matrices, by the means of cells alone. Replies that can stand in are not counted on, "
+            "and easy items, baselines and other orders of observers can ask for more.",
         ),
     ]
     items_needed: Annotated[
         float,
         Heading(
             f"items for {EFFECT:.2f}",
-            f"Items with which an advantage of {EFFECT:.2f} would stand out above pairs of models.",
+            f"Items with which an advantage of {EFFECT:.2f} would stand out above pairs of models, "
+            "by the means of cells alone.",
             partial(number, digits=0),
         ),
     ]
@@ -401,7 +403,7 @@ def _numbers_of_model(
 ) -> ModelNumbers:
     baseline, baseline_score = row.without_a_model
     likest, likest_score = row.stand_in
-    informed = closest(task.informed, row.model)
+    informed = closest_informed(task.informed, row.model)
     over_pairs = row.steps[OVER_PAIRS]
     return ModelNumbers(
         task=task.task,
@@ -508,7 +510,7 @@ def test_rows(analysis: Analysis) -> list[TestRow]:
 
 def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow]:
     assert task.capability is not None and task.test is not None
-    unit = unit_of(task.cluster)
+    unit = unit_name(task.cluster_of_item)
     if_wrong, if_right = (number(bound, 3) for bound in task.worst)
     shuffled = task.permutation
     all_orders = ", all of them" if shuffled.exact else ""
@@ -696,7 +698,9 @@ def own_scores(results: Results, matrices: Mapping[str, TaskMatrix]) -> list[Own
                 (own_decisions.task == task) & (own_decisions.target == model)
             ]
             place = matrix.models.index(model)
-            estimate = clustered_mean(matrix.scores[place, place], clusters, unit=unit_of(clusters))
+            estimate = clustered_mean(
+                matrix.scores[place, place], clusters, unit=unit_name(clusters)
+            )
             metrics = dict(metrics_in(run.results)) if run else {}
             baseline_name, baseline = best_logged_baseline(metrics)
             rows.append(

@@ -8,6 +8,7 @@ themselves. There `--observers` runs further cells, in which the observer is tol
 There is no state beside the logs: the same command goes on where a killed one stopped.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,26 +30,25 @@ from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.page import matrix_page, runs_page
-from selfprobe.studies.matrix.rows import ENDLESS, planned
+from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed, run_versions
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
-SETS = {
+REASON_BY_SET_ARGUMENT = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
     "observer_log": "a matrix records and replays its own answers: leave observer_log out",
     "shown_items": "a matrix shows replies to the items of its --limit: leave shown_items out",
 }
 """Arguments of a single run that a matrix sets itself, and what to do."""
-BEFORE = {"asked": "named", "replayed": "self"}
-"""Words of --observers in versions up to 0.2.0."""
-
-ADVISED = 8
+ADVISED_MODELS = 8
 """Number of models that is advised; five are the least that works."""
-DIAGONAL, CELLS = "diagonal", "cells"
-"""The two waves' folders below the matrix's log folder."""
+DIAGONAL_FOLDER = "diagonal"
+"""Folder of the first wave, below the matrix's log folder."""
+CELLS_FOLDER = "cells"
+"""Folder of the second wave."""
 
 
 class Matrix(Study):
@@ -88,37 +88,52 @@ class Matrix(Study):
         if len(self.models) < 2:
             names = ", ".join(model.name for model in self.models) or "none"
             raise InputError(f"a matrix compares two models or more, got {names}: say --models a,b")
-        known = measures()
+        self._refuse_tasks()
+        self._refuse_arguments()
+        tasks_with_hints = [task for task in measures() if takes_about(task)]
+        if self.arms and not set(tasks_with_hints) & set(self.chosen):
+            raise InputError(
+                "no task here has observers that can be told of their target; "
+                f"{', '.join(tasks_with_hints)} have"
+            )
+        return self
+
+    def _refuse_tasks(self) -> None:
+        """Refuse tasks that are unknown, or that no matrix can hold."""
+        known_tasks = measures()
         for task in self.chosen or ["(none)"]:
-            if task not in known and task in tasks():
+            if task not in known_tasks and task in tasks():
                 name = FULL.get(task, task)
                 raise InputError(
-                    f"{name} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval"
+                    f"{name} has no MEASURE in its file, so no matrix can hold it; "
+                    "run it by inspect eval"
                 )
-            if task not in known:
+            if task not in known_tasks:
                 raise InputError(
-                    f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}"
+                    f"unknown task {task}; a matrix can hold {', '.join(known_tasks)}"
+                    f"{meant(task, known_tasks)}"
                 )
-        if set_here := sorted(SETS.keys() & self.args.keys()):
-            raise InputError(SETS[set_here[0]])
-        known_here = sorted({name for task in self.chosen for name in defaults_of(task)})
-        if wrong := unknown(self.args, known_here):
-            raise InputError(f"no task here has an argument {wrong}")
+
+    def _refuse_arguments(self) -> None:
+        """Refuse arguments that a matrix sets itself, or that no task here has."""
+        set_arguments = sorted(REASON_BY_SET_ARGUMENT.keys() & self.args.keys())
+        if set_arguments:
+            raise InputError(REASON_BY_SET_ARGUMENT[set_arguments[0]])
+        known_arguments = sorted({name for task in self.chosen for name in defaults_of(task)})
+        wrong_argument = unknown(self.args, known_arguments)
+        if wrong_argument:
+            raise InputError(f"no task here has an argument {wrong_argument}")
         about = arms_of(self.args.get("about", "self"))
-        if informed := [arm for arm in about if examples_of(arm) is not None]:
+        informed_arms = [arm for arm in about if examples_of(arm) is not None]
+        if informed_arms:
             raise InputError(
-                f"a matrix runs its informed observers beside the others: say --observers {informed[0]}"
+                "a matrix runs its informed observers beside the others: "
+                f"say --observers {informed_arms[0]}"
             )
         if "self" not in about:
             raise InputError(
                 "with about=other no model is asked about itself; say about=self,other"
             )
-        can = [task for task in known if takes_about(task)]
-        if self.arms and not set(can) & set(self.chosen):
-            raise InputError(
-                f"no task here has observers that can be told of their target; {', '.join(can)} have"
-            )
-        return self
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -130,16 +145,21 @@ class Matrix(Study):
     @property
     def arms(self) -> dict[str, int]:
         """Hint about the target that observers get in further cells → replies that they are shown."""
-        found = dict[str, int]()
-        for one in self.observers:
-            (arm, *_) = arms_of(BEFORE.get(one, one))
-            if (count := examples_of(arm)) is not None:
-                found[arm] = count
+        examples_by_arm: dict[str, int] = {}
+        for hint in self.observers:
+            (arm, *_) = arms_of(hint)
+            example_count = examples_of(arm)
+            if example_count is not None:
+                examples_by_arm[arm] = example_count
             elif arm != "self":
                 raise InputError(
-                    f"--observers takes named and shown:N, got {one}; say -T about=self,other"
+                    f"--observers takes named and shown:N, got {hint}; say -T about=self,other"
                 )
-        return found
+        return examples_by_arm
+
+    def _arms_of(self, task: str) -> tuple[str, ...]:
+        """Hints that observers of the task get."""
+        return tuple(self.arms) if takes_about(task) else ()
 
     @cached_property
     def named(self) -> tuple[NamedModel, ...]:
@@ -171,13 +191,13 @@ class Matrix(Study):
         """Task → the cluster that each of its items counts with: itself, where the data's address
         names no column.
         """
-        return {
-            task: [
-                str((sample.metadata or {}).get("cluster") or sample.id)
-                for sample in built.dataset[: self.sizes[task]]
+        clusters: dict[str, list[str]] = {}
+        for task, built in self.built.items():
+            samples = built.dataset[: self.sizes[task]]
+            clusters[task] = [
+                str((sample.metadata or {}).get("cluster") or sample.id) for sample in samples
             ]
-            for task, built in self.built.items()
-        }
+        return clusters
 
     @property
     def data_notes(self) -> list[str]:
@@ -185,11 +205,11 @@ class Matrix(Study):
         was read.
         """
         remedy = "?cluster=COLUMN behind the file's name takes another column"
-        few = [
-            few_clusters(of, rows="items", unit="cluster", remedy=remedy)
-            for of in self.clusters.values()
+        notes = [
+            few_clusters(clusters, rows="items", unit="cluster", remedy=remedy)
+            for clusters in self.clusters.values()
         ]
-        return list(filter(None, dict.fromkeys(few)))
+        return [note for note in dict.fromkeys(notes) if note]
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -199,56 +219,67 @@ class Matrix(Study):
             InputError: A task refuses an argument, or an arm shows more examples than there are
                 other items.
         """
-        counts = {task: len(built.dataset) for task, built in self.built.items()}
-        sizes = {task: min(count, self.limit or count) for task, count in counts.items()}
+        sizes: dict[str, int] = {}
+        for task, built in self.built.items():
+            item_count = len(built.dataset)
+            sizes[task] = min(item_count, self.limit or item_count)
         for task, size in sizes.items():
-            for arm, count in self.arms.items() if takes_about(task) else ():
-                if size <= count:
+            for arm in self._arms_of(task):
+                example_count = self.arms[arm]
+                if size <= example_count:
                     raise InputError(
-                        f"{arm} shows {count} other items, {task} has {size} items here; ask for at most "
-                        f"shown:{size - 1}, or for more items"
+                        f"{arm} shows {example_count} other items, {task} has {size} items here; "
+                        f"ask for at most shown:{size - 1}, or for more items"
                     )
         return sizes
 
     @property
     def rounds(self) -> int:
         """Calls of both waves that wait for one another."""
-        of = [measures()[task] for task in self.chosen]
-        return max(one.rounds for one in of) + max(
-            (one.observer > 0) + (one.target > 0) for one in of
-        )
+        own_rounds, further_rounds = [], []
+        for task in self.chosen:
+            measure = measures()[task]
+            own_rounds.append(measure.rounds)
+            further_rounds.append((measure.observer > 0) + (measure.target > 0))
+        return max(own_rounds) + max(further_rounds)
 
     @property
     def cost(self) -> tuple[int, int, int]:
         """Calls of each model in both waves, at most (a paraphrase item with equal replies needs
-        fewer), and tokens.
+        fewer), and tokens in and out.
         """
-        counted, others = list[tuple[int, tuple[int, int]]](), len(self.models) - 1
+        other_count = len(self.models) - 1
+        calls_and_tokens: list[tuple[int, tuple[int, int]]] = []
         for task, size in self.sizes.items():
-            args, of = self.args_of(task), measures()[task]
-            own = rehearsed(task, args)
-            counted.append((size * own.all.count, own.all.tokens))
-            counted.append((size * others * of.observer, own.observer.tokens))
-            counted.append((size * others * of.target, own.all.tokens))
-            for arm in self.arms if takes_about(task) else ():
-                informed = rehearsed(task, args | {"about": arm}).observer
-                counted.append((size * others * informed.count, informed.tokens))
-        parts = [(calls, calls * read, calls * wrote) for calls, (read, wrote) in counted]
-        calls, tokens_in, tokens_out = map(sum, zip(*parts, strict=True))
-        return calls, tokens_in, tokens_out
+            arguments = self.args_of(task)
+            measure = measures()[task]
+            own = rehearsed(task, arguments)
+            observer_calls = size * other_count * measure.observer
+            target_calls = size * other_count * measure.target
+            calls_and_tokens.append((size * own.all.count, own.all.tokens))
+            calls_and_tokens.append((observer_calls, own.observer.tokens))
+            calls_and_tokens.append((target_calls, own.all.tokens))
+            for arm in self._arms_of(task):
+                informed = rehearsed(task, arguments | {"about": arm}).observer
+                calls_and_tokens.append((size * other_count * informed.count, informed.tokens))
+        call_count, tokens_in, tokens_out = 0, 0, 0
+        for calls, (tokens_read, tokens_written) in calls_and_tokens:
+            call_count += calls
+            tokens_in += calls * tokens_read
+            tokens_out += calls * tokens_written
+        return call_count, tokens_in, tokens_out
 
     def plan(self) -> Plan:
         """Calls and tokens, and what a matrix of this size can detect."""
         size = len(self.models)
-        items = ", ".join(f"{task} ({n} items)" for task, n in self.sizes.items())
-        further = f"{size * (size - 1)} further cells a task and arm"
-        arms = (
-            [f"Informed observers ({', '.join(self.arms)}) are included: {further}."]
-            if self.arms
-            else []
-        )
-        head = f"{size} models × {size} × {items}"
-        lines = [head, *arms, *self.data_notes, self._power()]
+        items = ", ".join(f"{task} ({count} items)" for task, count in self.sizes.items())
+        lines = [f"{size} models × {size} × {items}"]
+        if self.arms:
+            further_cells = f"{size * (size - 1)} further cells a task and arm"
+            lines.append(
+                f"Informed observers ({', '.join(self.arms)}) are included: {further_cells}."
+            )
+        lines += [*self.data_notes, self._power_sentence()]
         return Plan(lines, [Cost(model.name, *self.cost) for model in self.named])
 
     def refuse_others(self) -> None:
@@ -256,58 +287,70 @@ class Matrix(Study):
         plan was shown.
         """
         super().refuse_others()
-        folder = f"{self.base}/{DIAGONAL}"
+        folder = f"{self.base}/{DIAGONAL_FOLDER}"
         versions = run_versions(next(self.waves()).runs)
         for run in runs(logs_in(folder)).counted:
-            name = PurePath(run.log).name
+            log_name = PurePath(run.log).name
             if run.identity not in versions:
-                raise InputError(other_runs(name, folder))
-            if other := other_version(run.header, versions):
-                raise InputError(f"{folder} holds a log ({name}) of {other}: give a new --log-dir")
+                raise InputError(other_runs(log_name, folder))
+            version = other_version(run.header, versions)
+            if version:
+                raise InputError(
+                    f"{folder} holds a log ({log_name}) of {version}: give a new --log-dir"
+                )
 
-    def _power(self) -> str:
+    def _detectable_advantage(self, task: str, items: int) -> float:
+        """The own advantage that is named with so many items; infinite where none is."""
+        advantage = planned_detectable_advantage(
+            len(self.models),
+            items,
+            tests=len(self.models) * len(self.chosen),
+            rng=np.random.default_rng(0),
+            chance=measures()[task].chance(defaults_of(task) | self.args_of(task)),
+            right_or_wrong=measures()[task].graded,
+        )
+        return math.inf if math.isnan(advantage) else advantage
+
+    def _power_sentence(self) -> str:
         """The own advantage that such a matrix names, of the task that needs the largest one."""
         size = len(self.models)
         if size < FEWEST:
             return (
-                f"With {size} models nobody can be named: they do not show how much two models differ without "
-                "self-knowledge. Take eight, at least five."
+                f"With {size} models nobody can be named: they do not show how much two models "
+                "differ without self-knowledge. Take eight, at least five."
             )
-
-        def least(task: str, items: int) -> float:
-            found = planned(
-                size,
-                items,
-                tests=size * len(self.chosen),
-                rng=np.random.default_rng(0),
-                chance=measures()[task].chance(defaults_of(task) | self.args_of(task)),
-                right_or_wrong=measures()[task].graded,
-            )
-            return math.inf if math.isnan(found) else found
-
-        units = {task: len(set(of)) for task, of in self.clusters.items()}
-        needs = {task: least(task, count) for task, count in units.items()}
-        task = max(needs, key=lambda name: needs[name])
-        best = least(task, ENDLESS)
+        units = {task: len(set(clusters)) for task, clusters in self.clusters.items()}
+        advantages = {
+            task: self._detectable_advantage(task, count) for task, count in units.items()
+        }
+        task = max(advantages, key=lambda name: advantages[name])
         size_text = f"{self.sizes[task]} items"
         if units[task] < self.sizes[task]:
             size_text += f" in {units[task]} clusters"
-        of = f"{task}, {size_text}" if len(needs) > 1 else size_text
-        more = (
-            f" with any number of items the smallest advantage named is {best:.2f}, since two models also differ "
-            "without self-knowledge"
-            if best < math.inf
-            else ""
-        )
-        more += f"{';' * bool(more)} eight models lower it" if size < ADVISED else ""
-        if needs[task] < math.inf:
+        if len(advantages) > 1:
+            size_text = f"{task}, {size_text}"
+
+        remedies = []
+        limit = self._detectable_advantage(task, ENDLESS_ITEMS)
+        if limit < math.inf:
+            remedies.append(
+                f" with any number of items the smallest advantage named is {limit:.2f}, since two "
+                "models also differ without self-knowledge"
+            )
+        if size < ADVISED_MODELS:
+            remedies.append(" eight models lower it")
+        is_reached = advantages[task] < math.inf
+        if not remedies:
+            remedies.append(" more items lower it" if is_reached else " take more items")
+        conditions = f"({size_text}, scores half-way between chance and 1);{';'.join(remedies)}."
+        if is_reached:
             return (
-                f"In 80 % of such matrices a model is named if it is about {needs[task]:.2f} above what skill gives "
-                f"({of}, scores half-way between chance and 1);{more or ' more items lower it'}."
+                f"In 80 % of such matrices a model is named if it is about {advantages[task]:.2f} "
+                f"above what skill gives {conditions}"
             )
         return (
-            "This matrix is too small: even perfect self-knowledge is named in fewer than 80 % of such matrices "
-            f"({of}, scores half-way between chance and 1);{more or ' take more items'}."
+            "This matrix is too small: even perfect self-knowledge is named in fewer than 80 % of "
+            f"such matrices {conditions}"
         )
 
     def tried(self) -> None:
@@ -316,46 +359,45 @@ class Matrix(Study):
 
     def waves(self) -> Iterator[Wave]:
         """Each model on itself; then the cells of the targets that ended well."""
-        alone = [
+        own_runs = [
             self._run(task, model, model, None) for task in self.chosen for model in self.named
         ]
-        yield Wave(alone, "Each model on itself", DIAGONAL, {})
-        folder = f"{self.log_dir.rstrip('/')}/{DIAGONAL}"
-        ended = [(run.identity, len(run.items())) for run in runs([folder], self.chosen).finished]
-        done = {(of.task, of.model) for of, items in ended if items >= self.sizes[of.task]}
-        cells = [
+        yield Wave(own_runs, "Each model on itself", DIAGONAL_FOLDER, {})
+
+        folder = f"{self.log_dir.rstrip('/')}/{DIAGONAL_FOLDER}"
+        complete_targets: set[tuple[str, str]] = set()
+        for run in runs([folder], self.chosen).finished:
+            if len(run.items()) >= self.sizes[run.identity.task]:
+                complete_targets.add((run.identity.task, run.identity.model))
+        cell_runs = [
             self._run(task, target, observer, arm, target_log=folder)
             for task in self.chosen
-            for arm in self._cells(task)
-            for target in self.named
-            for observer in self.named
-            if target is not observer and (task, target.name) in done
+            for arm in self._arms_of_cells(task)
+            for target, observer in itertools.permutations(self.named, 2)
+            if (task, target.name) in complete_targets
         ]
-        if cells:
-            # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were
-            # refused by the first wave.
-            yield Wave(cells, "Each on the others", CELLS, {"log_dir_allow_dirty": True})
+        if cell_runs:
+            # Cells of an earlier start lie there; another matrix's logs were refused by the first
+            # wave.
+            yield Wave(cell_runs, "Each on the others", CELLS_FOLDER, {"log_dir_allow_dirty": True})
 
-    def _cells(self, task: str) -> tuple[str | None, ...]:
+    def _arms_of_cells(self, task: str) -> tuple[str | None, ...]:
         """The cells to run for each pair of models: a plain one, where the report cannot join it,
         or one an arm.
         """
-        measure = measures()[task]
-        return (None,) if measure.observer else tuple(self.arms) if takes_about(task) else ()
+        return (None,) if measures()[task].observer else self._arms_of(task)
 
     def _run(
         self, task: str, target: NamedModel, observer: NamedModel, arm: str | None, **recorded: str
     ) -> DescribedRun:
-        given = self.args_of(task) | recorded
-        if arm:  # whom else a model is asked about concerns its run on itself
-            given |= {"about": arm}
-        if self.limit == self.sizes[task] and examples_of(
-            arm or "self"
-        ):  # the target's log may hold more
-            given |= {"shown_items": self.limit}
-        return DescribedRun(
-            task, given, observer, {"target": target} if recorded else {}, {"target": target.name}
-        )
+        arguments = self.args_of(task) | recorded
+        if arm:  # what else a model is asked about concerns its run on itself
+            arguments |= {"about": arm}
+        shows_examples = bool(arm and examples_of(arm))
+        if shows_examples and self.limit == self.sizes[task]:  # the target's log may hold more
+            arguments |= {"shown_items": self.limit}
+        roles = {"target": target} if recorded else {}
+        return DescribedRun(task, arguments, observer, roles, {"target": target.name})
 
     def shown(self) -> Page:
         """The page of its own runs."""

@@ -482,7 +482,7 @@ def _described(settings: Mapping[str, str | None], runs: Sequence[Run]) -> str:
     return f"{label} ({name}{samples} samples, {len(runs)} run{'s' * (len(runs) != 1)}, {created})"
 
 
-def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
+def incomparable_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(target, observer) → how the cell measured something else than the models' runs on themselves
     usually do.
 
@@ -525,7 +525,7 @@ def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
     out = set[tuple[str, ...]]()
     out |= {(str(cell.task), str(cell.target), str(cell.observer)) for cell in failed.itertuples()}
     for task, group in cells[cells.status == "complete"].groupby("task"):
-        out |= {(str(task), *pair) for pair in odd_cells(group)}
+        out |= {(str(task), *pair) for pair in incomparable_cells(group)}
     return out
 
 
@@ -872,7 +872,7 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMat
     rows = rows if key is None else rows[rows.key == key]
     lost = no_log(results.ignored)
     holes = {(t, o): results.elsewhere.get((task, t, o), lost) for t in models for o in models}
-    odd = odd_cells(cells[cells.status == "complete"])
+    odd = incomparable_cells(cells[cells.status == "complete"])
     for cell in cells.itertuples():
         pair = (str(cell.target), str(cell.observer))
         if cell.status != "complete":

@@ -24,13 +24,13 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
-from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
+from selfprobe.stats.pairs import AS_NEEDED, FEWEST, OVER_PAIRS
 from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
 from selfprobe.text.families import related
 
-FEW_MODELS = 4
+MODELS_BEFORE_ITEMS = 4
 """Number of models up to which more items hardly help: how much two models differ anyhow is known
 too badly.
 """
@@ -40,8 +40,12 @@ TIE_TOLERANCE = 1e-9
 """Largest difference of two means that is rounding."""
 SMALLEST_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
-ITEM_STEPS = ("above 0", "noise", SHARED_ITEMS)
-"""Steps of the pairs test that more items help."""
+STEPS_OF_CHECK = {
+    "beyond_skill": ("noise",),
+    "beyond_shared_items": (SHARED_ITEMS,),
+    "beyond_pairs": ("pairs", OVER_PAIRS, *AS_NEEDED),
+}
+"""Check → steps of the pairs test that it is made of; a check has the largest p of its steps."""
 
 MATRIX_WORDS = ClaimWords(
     yes="scores {score} on itself, {effect} above what skill gives ({p}); {competitor}",
@@ -52,6 +56,8 @@ MATRIX_WORDS = ClaimWords(
         "variation": "scored on items on which scores differ",
         "scored_by_all": "scored by all observers on the same items",
         "beyond_skill": "above what skill gives",
+        "beyond_shared_items": "above what easy and hard items give",
+        "beyond_pairs": "above what pairs of models differ by",
         "above_observers": "above every other model on it",
         "above_baselines": "above every guess without a model",
         "above_informed": "above observers that were told of it",
@@ -123,13 +129,13 @@ def matrix_claims(
     for model in facts.models:
         if model not in claims:
             claims[model] = _claim_without_row(model, facts)
-    named = [
+    named_places = [
         place for place, row in enumerate(facts.rows) if claims[row.model].verdict is Verdict.YES
     ]
     # Fewer than 1 / alpha orders of so few models among so many could never disagree.
-    if named and 1 / math.perm(len(facts.rows), len(named)) < alpha:
-        shuffled_check = _shuffled_check(named, facts, alpha)
-        for place in named:
+    if named_places and 1 / math.perm(len(facts.rows), len(named_places)) < alpha:
+        shuffled_check = _shuffled_check(named_places, facts, alpha)
+        for place in named_places:
             claim = claims[facts.rows[place].model]
             claims[claim.subject] = replace(claim, checks=(*claim.checks, shuffled_check))
     return tuple(claims[model] for model in facts.models)
@@ -147,18 +153,20 @@ def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
     notes: dict[str, list[str]] = {}
     for row in facts.rows:
         lines = []
-        reached = {name: row.score.value - over.value for name, over in row.stand_ins.items()}
+        reply_scores = row.stand_in_scores
         near_copy = row.near_copy
         if near_copy:
-            text = _score_text(reached[near_copy], facts)
+            text = _score_text(reply_scores[near_copy], facts)
             lines.append(
                 f"{near_copy} is a near-copy: its own {facts.replies} predict {row.model} in {text}, "
                 f"{NEAR_COPY:.2f} or more above every other model's."
             )
-        relatives = [name for name in reached if related(name, row.model) and name != near_copy]
+        relatives = [
+            name for name in reply_scores if related(name, row.model) and name != near_copy
+        ]
         if relatives:
             texts = [
-                f"{name}'s own {facts.replies} {_score_text(reached[name], facts)}"
+                f"{name}'s own {facts.replies} {_score_text(reply_scores[name], facts)}"
                 for name in relatives
             ]
             lines.append(f"Of its family are here: {', '.join(texts)}.")
@@ -176,13 +184,16 @@ PByCheck = Mapping[str, float]
 
 def _p_by_check(row: ModelRow) -> dict[str, float]:
     """Uncorrected p of the checks that have one; a check of several competitors has the largest."""
-    skill_steps = [p for step, p in row.steps.items() if step != "above 0"]
+    p_by_step_check = {
+        check: max(row.steps.get(step, 0.0) for step in steps)
+        for check, steps in STEPS_OF_CHECK.items()
+    }
     p_by_baseline = row.over_p
     informed_p = p_by_baseline.get(INFORMED, 0.0)
     baseline_ps = [p for name, p in p_by_baseline.items() if name != INFORMED]
     stand_in_ps = [above_zero(difference) for difference in row.stand_ins.values()]
     return {
-        "beyond_skill": float(np.max(skill_steps)),
+        **p_by_step_check,
         "above_habit": row.steps["above 0"],
         "above_baselines": max(baseline_ps, default=0.0),
         "above_informed": informed_p,
@@ -196,26 +207,29 @@ def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> lis
     Holm's of each check alone would name somebody falsely in twice alpha, where one model lacks one
     thing and another model another.
     """
-    if not rows or any(math.isnan(row.p) for row in family):
-        family = [row for row in family if not math.isnan(row.p)]
-    places = {id(row): place for place, row in enumerate(family)}
-    ps = [_p_by_check(row) for row in family]
-    largest = [row.p for row in family]
-    holm_of_largest = holm(largest) if family else np.empty(0)
-    holm_by_check = {name: holm([p[name] for p in ps]) for name in ps[0]} if ps else {}
+    tested_rows = [row for row in family if not math.isnan(row.p)]
+    if not tested_rows:
+        return [{} for _ in rows]
+    place_of_row = {id(row): place for place, row in enumerate(tested_rows)}
+    ps_by_row = [_p_by_check(row) for row in tested_rows]
+    largest_ps = [row.p for row in tested_rows]
+    holm_of_largest = holm(largest_ps)
+    holm_by_check = {name: holm([ps[name] for ps in ps_by_row]) for name in ps_by_row[0]}
+
     corrected: list[PByCheck] = []
     for row in rows:
-        place = places.get(id(row))
+        place = place_of_row.get(id(row))
         if place is None:
             corrected.append({})
             continue
-        factor = holm_of_largest[place] / largest[place] if largest[place] > 0 else len(family)
-        corrected.append(
-            {
-                name: float(min(1.0, max(holm_by_check[name][place], p * factor)))
-                for name, p in ps[place].items()
-            }
-        )
+        factor = float(len(tested_rows))
+        if largest_ps[place] > 0:
+            factor = holm_of_largest[place] / largest_ps[place]
+        corrected_ps = {}
+        for name, p in ps_by_row[place].items():
+            corrected_p = max(holm_by_check[name][place], p * factor)
+            corrected_ps[name] = float(min(1.0, corrected_p))
+        corrected.append(corrected_ps)
     return corrected
 
 
@@ -274,12 +288,11 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
         return gates
     row = _row_of(model, facts)
     is_scored = row is not None and not math.isnan(row.test_p)
-    reason = (
-        "all observers score the same items"
-        if is_scored
-        else "of some model no item is scored by all observers"
-    )
-    remedy = "" if is_scored else "run what is unscored again"
+    reason = "all observers score the same items"
+    remedy = ""
+    if not is_scored:
+        reason = "of some model no item is scored by all observers"
+        remedy = "run what is unscored again"
     if facts.total.n < 2:
         is_scored = False
         reason = f"items or clusters that all observers score: {facts.total.n}"
@@ -318,7 +331,11 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     own_check = _own_check(row, p_of_check["above_habit"], facts, alpha)
     if own_check.name == "above_zero":
         checks.append(own_check)
-    checks.append(_skill_check(row, p_of_check["beyond_skill"], facts, alpha))
+    checks += [
+        _step_check(name, row, p_of_check[name], facts, alpha)
+        for name, steps in STEPS_OF_CHECK.items()
+        if any(step in row.steps for step in steps)
+    ]
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
     checks += _informed_checks(row, p_of_check["above_informed"], facts, alpha)
@@ -345,32 +362,34 @@ def _score_text(score: float, facts: MatrixFacts) -> str:
     return percent(score) if facts.is_graded else number(score)
 
 
-def _skill_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
+def _step_check(name: str, row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
+    """A part of the pairs test; all parts are about the advantage over what skill gives."""
     outcome = outcome_above_zero(row.advantage, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
     return Check(
-        name="beyond_skill",
+        name=name,
         difference=row.advantage,
         outcome=outcome,
         p_value=p,
-        remedy=_skill_remedy(row, len(facts.rows)) if outcome is Outcome.OPEN else "",
+        remedy=_step_remedy(name, row, len(facts.rows)) if outcome is Outcome.OPEN else "",
     )
 
 
-def _skill_remedy(row: ModelRow, model_count: int) -> str:
-    """What would help the step of the pairs test that is furthest from holding."""
-    if model_count <= FEW_MODELS:
+def _step_remedy(check: str, row: ModelRow, model_count: int) -> str:
+    """What would help a part of the pairs test."""
+    if model_count <= MODELS_BEFORE_ITEMS:
         return "add models"
     if row.advantage.value < EFFECT:
         if math.isfinite(row.power.items):
-            return f"about {_rounded(row.power.items)} items would show {EFFECT:.2f}"
+            return f"about {_rounded_to_two_digits(row.power.items)} items would show {EFFECT:.2f}"
         return "add models"
+    if check != "beyond_pairs":
+        return "take more items"
     if row.steps[OVER_PAIRS] > 0:
         return "add models: another pair stands out"
-    weakest_step = max(row.steps, key=lambda step: row.steps[step])
-    return "take more items" if weakest_step in ITEM_STEPS else "add models"
+    return "add models"
 
 
-def _rounded(items: float) -> int:
+def _rounded_to_two_digits(items: float) -> int:
     """A number rounded up to two digits: a power is no more exact."""
     unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
     return math.ceil(items / unit) * unit
@@ -508,27 +527,27 @@ def _outsider_check(row: ModelRow, facts: MatrixFacts) -> Check:
     observer was run.
     """
     if not row.outsider or INFORMED in row.over:
-        told = (
-            "an informed observer was run" if row.outsider else "the others are not alike beside it"
-        )
-        return Check("no_outsider", undefined(told), Outcome.HOLDS)
+        reason = "the others are not alike beside it"
+        if row.outsider:
+            reason = "an informed observer was run"
+        return Check("no_outsider", undefined(reason), Outcome.HOLDS)
     reason = "it predicts itself no better than the others one another"
-    ways = (
-        "run --observers shown:5, or add models like it"
-        if facts.can_be_told
-        else "add models like it"
-    )
-    return Check("no_outsider", undefined(reason), Outcome.OPEN, remedy=ways)
+    remedy = "add models like it"
+    if facts.can_be_told:
+        remedy = "run --observers shown:5, or add models like it"
+    return Check("no_outsider", undefined(reason), Outcome.OPEN, remedy=remedy)
 
 
-def _shuffled_check(named: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
+def _shuffled_check(named_places: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
     """The named models' own cells against those of observers in another order."""
-    p = named_permuted(facts.centred, named).p
-    mean_advantage = float(np.mean([facts.centred[place, place] for place in named]))
+    p = named_permuted(facts.centred, named_places).p
+    mean_advantage = float(np.mean([facts.centred[place, place] for place in named_places]))
     holds = p < alpha
     return Check(
         name="above_shuffled",
-        difference=undefined("no interval", n=len(named), unit="model", value=mean_advantage),
+        difference=undefined(
+            "no interval", n=len(named_places), unit="model", value=mean_advantage
+        ),
         outcome=Outcome.HOLDS if holds else Outcome.OPEN,
         p_value=p,
         remedy="" if holds else "add models",
