@@ -30,7 +30,7 @@ GONE = {
     "traced_wrongly": "say voiced_wrongly=…, which holds for answers and reasoning",
 }
 """Settings of earlier versions that are refused, with what to do instead."""
-OURS = {"planted", "embedded"}
+OURS = {"planted", "embedded", "steered"}
 QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect_swe"}
 """Packages that add to Inspect, and of providers OURS alone."""
 
