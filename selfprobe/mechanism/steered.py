@@ -79,7 +79,7 @@ class SharedWeights:
 _shared_weights: dict[str, SharedWeights] = {}
 
 
-class SteeredAPI(HuggingFaceAPI):  # type: ignore[misc]
+class SteeredAPI(HuggingFaceAPI):
     """A model of transformers whose residual stream is steered while it generates."""
 
     def __init__(

@@ -44,7 +44,8 @@ def fact_slopes(signals: Floats, clean_signals: Floats) -> Floats:
     products = np.einsum("ncvf,nf->ncv", signals, usable)
     squares = (usable**2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return products / np.where(squares > 0, squares, np.nan)[:, None, None]
+        slopes: Floats = products / np.where(squares > 0, squares, np.nan)[:, None, None]
+    return slopes
 
 
 def noticing_scores(
@@ -151,7 +152,8 @@ def sign_test(scores: Floats, passing: Flags, rng: np.random.Generator) -> Float
 def _two_sided_p(observed: Floats, drawn: Floats) -> Floats:
     """p of each observed value against the largest of each draw."""
     reached = (drawn[None, :] >= observed[:, None]).sum(axis=1)
-    return np.minimum(1.0, 2 * (1 + reached) / (1 + len(drawn)))
+    p_values: Floats = np.minimum(1.0, 2 * (1 + reached) / (1 + len(drawn)))
+    return p_values
 
 
 def _t_values(scores: Floats) -> Floats:
@@ -170,7 +172,8 @@ def centred(log_probs: Floats) -> Floats:
     row_means = log_probs.mean(axis=2, keepdims=True)
     column_means = log_probs.mean(axis=1, keepdims=True)
     grand_means = log_probs.mean(axis=(1, 2), keepdims=True)
-    return log_probs - row_means - column_means + grand_means
+    residuals: Floats = log_probs - row_means - column_means + grand_means
+    return residuals
 
 
 def own_names(log_probs: Floats) -> Floats:

@@ -228,13 +228,13 @@ class InjectionNumbers:
         """Of cells that are significant the one with the largest effect; without any the one at
         which most may be missed; −1 where none can be asked.
         """
-        cells = np.flatnonzero(self.passing)
-        if not len(cells):
+        cells = [int(cell) for cell in np.flatnonzero(self.passing)]
+        if not cells:
             return -1
-        significant = cells[p_values[cells] < ALPHA]
-        if len(significant):
-            return int(max(significant, key=lambda cell: estimate_at(cell).value))
-        return int(max(cells, key=lambda cell: estimate_at(cell).high))
+        significant = [cell for cell in cells if p_values[cell] < ALPHA]
+        if significant:
+            return max(significant, key=lambda cell: estimate_at(cell).value)
+        return max(cells, key=lambda cell: estimate_at(cell).high)
 
     def noticing(self, cell: int) -> Estimate:
         """Noticing score of concepts at a cell."""
@@ -296,7 +296,9 @@ class InjectionNumbers:
         over notes.
         """
         count = self.readings.concept_count
-        return self.readings.names[:, :, :count, FRAMES.index(frame), :count].mean(axis=0)
+        names = self.readings.names[:, :, :count, FRAMES.index(frame), :count]
+        log_probs: Floats = names.mean(axis=0)
+        return log_probs
 
     @cached_property
     def naming_p_values(self) -> Floats:
@@ -332,7 +334,9 @@ class InjectionNumbers:
     def _reader_names(self) -> Floats:
         readings = self.readings
         assert readings.reader is not None, "the reader is asked before the page"
-        return injection.own_names(readings.reader[None, :, : readings.concept_count])[0]
+        reader_log_probs = readings.reader[None, :, : readings.concept_count]
+        names: Floats = injection.own_names(reader_log_probs)[0]
+        return names
 
     @property
     def naming_beyond_reader(self) -> Estimate:
