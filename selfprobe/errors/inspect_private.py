@@ -70,10 +70,12 @@ time.
 if TYPE_CHECKING:
     from inspect_ai._eval.loader import load_tasks
     from inspect_ai.model._openai import OpenAIResponseError
+    from inspect_ai.model._providers.hf import HuggingFaceAPI
     from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
     from inspect_ai.util._concurrency import _active_controller as active_controller
 
 __all__ = [
+    "HuggingFaceAPI",
     "OpenAICompatibleAPI",
     "OpenAIResponseError",
     "PrerequisiteError",
@@ -107,6 +109,8 @@ LATER = {
         "OpenAICompatibleAPI",
         "embedded/… models",
     ),
+    # Generates with transformers in this process; brings torch.
+    "HuggingFaceAPI": ("inspect_ai.model._providers.hf", "HuggingFaceAPI", "steered/… models"),
     # What such providers try again.
     "OpenAIResponseError": (
         "inspect_ai.model._openai",

@@ -378,7 +378,7 @@ def load_model(
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
-    source = _source_of(name)
+    source = weights_source(name)
     if revision and Path(source).is_dir():
         raise ValueError(
             f"{name} is no hub model, so it has no revision {revision}: leave --revision out"
@@ -569,7 +569,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _source_of(name: str) -> str:
+def weights_source(name: str) -> str:
     """A hub name, or the folder to load from; GGUF files are converted once."""
     if name in ("smollm2", "embedded/smollm2"):
         from selfprobe.embed.weights import fetch
@@ -726,7 +726,7 @@ def _weight_count(name: str, loading: dict[str, Any]) -> int | None:
 
     try:
         config = AutoConfig.from_pretrained(
-            _source_of(name), revision=loading["revision"] or "main"
+            weights_source(name), revision=loading["revision"] or "main"
         )
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config)

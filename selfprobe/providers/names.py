@@ -20,7 +20,7 @@ FAULTS = ("malformed", "empty", "refused", "truncated")
 SETTINGS_FILE = Path(__file__).with_name("settings.json")
 """Settings of planted models; `python -m selfprobe.studies` writes it anew (a test compares)."""
 
-OUR_PROVIDERS = {"planted", "embedded"}
+OUR_PROVIDERS = {"planted", "embedded", "steered"}
 PACKAGES_WITHOUT_PROVIDERS = {
     "selfprobe",
     "inspect_evals",

@@ -16,8 +16,8 @@ realism = options.Group(
 )
 mechanism = options.Group(
     "mechanism",
-    help="Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
-    studies=lambda: commands("read", "induce"),
+    help="Why models can introspect: lens, attention, patching, induction (paper 003, section 5); injected thoughts.",
+    studies=lambda: commands("read", "induce", "inject"),
 )
 
 

@@ -21,12 +21,12 @@ import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import FULL, SHORT
-from selfprobe.errors.inspect_private import check_overrides
+from selfprobe.errors.inspect_private import PrerequisiteError, check_overrides
 from selfprobe.providers.planted import planted
 from selfprobe.scorers.decision import Measure
 from selfprobe.text.docstrings import docstring_summary
 
-__all__ = ["embedded", "planted", "tasks"]
+__all__ = ["embedded", "planted", "steered", "tasks"]
 
 FOLDERS = (
     selfprobe.introspect_tasks,
@@ -48,6 +48,18 @@ def embedded() -> type[ModelAPI]:
 
     check_overrides(EmbeddedAPI, ("model_name", "base_url", "api_key", "config", "service"))
     return EmbeddedAPI
+
+
+@modelapi(name="steered")
+def steered() -> type[ModelAPI]:
+    """Models of transformers with a vector in the residual stream."""
+    try:
+        from selfprobe.mechanism.steered import SteeredAPI  # brings torch
+    except ImportError as error:
+        raise PrerequisiteError(
+            f"steered/… needs {error.name}: pip install 'selfprobe[probes]'"
+        ) from error
+    return SteeredAPI
 
 
 @cache

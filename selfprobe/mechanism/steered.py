@@ -1,0 +1,223 @@
+"""`steered/MODEL`: Inspect's own hf provider with a vector in the residual stream, under any task.
+
+    inspect eval selfprobe/kth_word --model steered/smollm2 -M vector=concept:ocean -M block=16 -M dose=.5
+    inspect eval selfprobe/awareness_binary --model steered/Qwen/Qwen3-8B -M vector=direction.safetensors -M dose=-.5
+
+Model arguments (`-M`); others go to the hf provider:
+    vector    a probe file of `probe run` or `awareness inside --save`, concept:WORD, or random:SEED (the default).
+    dose      length of the vector as a share of the mean length of the prompt's states at the block, without the
+              first token; a negative one points away. Default 0: the plain model.
+    block     block after which it is added, from 0. Default: the probe file's, else two thirds of the way up.
+
+A call may have its own: `GenerateConfig(extra_body={"steer": {"vector": "random:7", "dose": 1}})`, which stands in
+Inspect's log and cache key. Handles of one model share its weights, and answer one at a time.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import torch
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
+from inspect_ai.tool import ToolChoice, ToolInfo
+from torch import Tensor
+from typing_extensions import override
+
+from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
+from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
+from selfprobe.probes.model import LocalModel, decoder_blocks, weights_source
+from selfprobe.probes.probe_file import load_probe
+
+DEFAULT_DEPTH = 2 / 3
+"""Relative depth of the block after which a vector is added that comes with none."""
+
+
+@dataclass(frozen=True)
+class Steering:
+    """A vector, its block and its dose."""
+
+    vector: str = "random:0"
+    dose: float = 0.0
+    block: int | None = None
+
+    @classmethod
+    def read(cls, settings: dict[str, Any], default: "Steering") -> "Steering":
+        """Settings as a user or a call writes them.
+
+        Raises:
+            PrerequisiteError: One is unknown or no number.
+        """
+        unknown = sorted(settings.keys() - asdict(default).keys())
+        if unknown:
+            raise PrerequisiteError(
+                f"steering takes vector, dose and block, got {', '.join(unknown)}"
+            )
+        try:
+            steering = replace(default, **settings)
+            dose = float(steering.dose)
+            block = None if steering.block is None else int(steering.block)
+        except (TypeError, ValueError) as error:
+            raise PrerequisiteError(f"dose and block are numbers: {error}") from error
+        if not math.isfinite(dose):
+            raise PrerequisiteError(f"a dose is a finite number, such as .5 or -1; got {dose}")
+        return cls(str(steering.vector), dose, block)
+
+
+@dataclass
+class SharedWeights:
+    """Weights that several handles use, and who may use them now."""
+
+    plain: "SteeredAPI"
+    lock: anyio.Lock
+
+
+_shared_weights: dict[str, SharedWeights] = {}
+
+
+class SteeredAPI(HuggingFaceAPI):
+    """A model of transformers whose residual stream is steered while it generates."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008
+        vector: str = "random:0",
+        dose: float = 0.0,
+        block: int | None = None,
+        **model_args: Any,
+    ) -> None:
+        given = {"vector": vector, "dose": dose, "block": block}
+        self.steering = Steering.read(given, Steering())
+        key = f"{model_name} {sorted(model_args.items())}"
+        if key in _shared_weights:
+            shared = _shared_weights[key]
+            steering = self.steering
+            self.__dict__.update(shared.plain.__dict__)
+            self.steering = steering
+            ModelAPI.__init__(self, model_name, base_url, api_key, [], config)
+        else:
+            try:
+                source = weights_source(model_name)
+            except (OSError, ValueError) as error:
+                raise PrerequisiteError(f"steered/{model_name}: {error}") from error
+            super().__init__(model_name, base_url, api_key, config, model_path=source, **model_args)
+            _shared_weights[key] = shared = SharedWeights(self, anyio.Lock())
+        self.shared = shared
+        self._vectors: dict[tuple[str, int | None], tuple[int, Tensor]] = {}
+        if self.steering.dose:
+            self._block_and_vector(self.steering)
+
+    @override
+    def close(self) -> None:
+        """The weights stay for other handles."""
+
+    @override
+    def max_connections(self) -> int:
+        return 1
+
+    @override
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        further = dict(config.extra_body or {}).get("steer") or {}
+        steering = Steering.read(further, self.steering)
+        is_greedy = config.temperature == 0
+        if is_greedy:
+            config = config.model_copy(update={"temperature": None})
+        async with self.shared.lock:
+            samples_before = self.do_sample
+            self.do_sample = samples_before and not is_greedy
+            try:
+                with self._steered(steering):
+                    output: ModelOutput = await super().generate(input, tools, tool_choice, config)
+            finally:
+                self.do_sample = samples_before
+        output.metadata = {**(output.metadata or {}), "steer": asdict(steering)}
+        return output
+
+    @contextmanager
+    def _steered(self, steering: Steering) -> Iterator[None]:
+        """A block in which the vector is added to what the block returns."""
+        if not steering.dose:
+            yield
+            return
+        block, vector = self._block_and_vector(steering)
+        prompt_length = 0.0
+
+        def add_vector(_module: Any, _inputs: Any, output: Any) -> Any:
+            nonlocal prompt_length
+            states = output[0] if isinstance(output, tuple) else output
+            is_prompt = states.shape[1] > 1
+            if is_prompt:
+                prompt_length = float(states[:, 1:].float().norm(dim=-1).mean())
+            addition = (steering.dose * prompt_length * vector).to(states.device, states.dtype)
+            steered = states + addition
+            if is_prompt:
+                steered[:, 0] = states[:, 0]
+            return (steered, *output[1:]) if isinstance(output, tuple) else steered
+
+        handle = decoder_blocks(self.model)[block].register_forward_hook(add_vector)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _block_and_vector(self, steering: Steering) -> tuple[int, Tensor]:
+        """Where a vector is added, and the vector at unit length.
+
+        Raises:
+            PrerequisiteError: It is no vector of this model.
+        """
+        key = (steering.vector, steering.block)
+        if key not in self._vectors:
+            self._vectors[key] = self._read_vector(steering)
+        return self._vectors[key]
+
+    def _read_vector(self, steering: Steering) -> tuple[int, Tensor]:
+        block_count = len(decoder_blocks(self.model))
+        block = steering.block
+        kind, _, name = steering.vector.partition(":")
+        probe = None
+        if kind not in ("random", "concept"):
+            try:
+                probe = load_probe(Path(steering.vector)).probe
+            except (OSError, ValueError) as error:
+                raise PrerequisiteError(f"vector: {error}") from error
+            block = probe.layer if block is None else block
+        if block is None:
+            block = int(DEFAULT_DEPTH * block_count)
+        if not 0 <= block < block_count:
+            raise PrerequisiteError(
+                f"{self.model_name} has blocks 0..{block_count - 1}, got block={block}"
+            )
+        width = int(self.model.config.get_text_config().hidden_size)
+        if kind == "random":
+            if not name.isdigit():
+                raise PrerequisiteError(
+                    f"a random vector has a seed, as random:7; got {steering.vector}"
+                )
+            values = torch.tensor(np.random.default_rng(int(name)).standard_normal(width))
+        elif kind == "concept":
+            judge = LocalModel(self.model, self.tokenizer, self.model_name, "")
+            values = concept_vector(AskedModel(judge, []), name, base_words(), block)
+        else:
+            assert probe is not None
+            values = torch.tensor(np.asarray(probe.direction))
+        if len(values) != width:
+            raise PrerequisiteError(
+                f"{steering.vector} has {len(values)} numbers, and the states of "
+                f"{self.model_name} have {width}: take a vector of this model"
+            )
+        values = values.float()
+        return block, values / values.norm()

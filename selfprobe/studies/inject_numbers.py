@@ -1,0 +1,506 @@
+"""Numbers and claims of `mechanism inject`: what was read under vectors, and what it says.
+
+Two claims that are never one: a model *notices* a thought that was put into it, and it *names* the
+thought. Nothing here needs torch.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from selfprobe.mechanism.injection_prompts import (
+    FACTS,
+    NAMING_QUESTIONS,
+    ORDERS,
+    WORDINGS,
+    Frame,
+)
+from selfprobe.page.numerals import shown
+from selfprobe.stats import injection
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+SMALLEST_SIGNAL = 0.3
+"""Smallest addition to a signal that matters, in log-odds."""
+SMALLEST_NAMING = 0.3
+"""Smallest addition to the log-probability of a name that matters."""
+LEAST_CONCEPTS = 20
+"""Number of concepts below which nothing is claimed."""
+LEAST_MASS = 0.1
+LEAST_MASS_SHARE = 0.5
+LEAST_FACTS_SHARE = 0.9
+LARGEST_TEXT_LOSS = 0.5
+"""The gate of a cell: P(Yes) + P(No), and as a share of that without a vector; facts that are right,
+as a share; and nats a token that a neutral text may lose.
+"""
+UNIT = "concept"
+OWN_QUESTIONS = len(WORDINGS) * len(ORDERS) * 2
+FRAMES = tuple(NAMING_QUESTIONS)
+"""Frames in the order of the readings of names."""
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Signals of all questions of readings: half the difference of a question and its negation."""
+
+    own: Floats
+    """About itself, [..., wording], means over the orders of the answers."""
+    other: Floats
+    """About another assistant, [..., wording]."""
+    facts: Floats
+    """[..., fact]."""
+
+
+def signals_of(log_odds: Floats) -> Signals:
+    """Signals from log-odds of Yes [..., question], in the order of `yes_no_questions`."""
+    shape = (*log_odds.shape[:-1], len(WORDINGS), len(ORDERS), 2)
+    own = log_odds[..., :OWN_QUESTIONS].reshape(shape)
+    other = log_odds[..., OWN_QUESTIONS : 2 * OWN_QUESTIONS].reshape(shape)
+    facts = log_odds[..., 2 * OWN_QUESTIONS :].reshape(*log_odds.shape[:-1], len(FACTS), 2)
+    return Signals(
+        injection.paired_signals(own[..., 0], own[..., 1]).mean(axis=-1),
+        injection.paired_signals(other[..., 0], other[..., 1]).mean(axis=-1),
+        injection.paired_signals(facts[..., 0], facts[..., 1]),
+    )
+
+
+@dataclass(frozen=True)
+class PlainReadings:
+    """Readings without a vector, one a text."""
+
+    log_odds: Floats
+    """[text, question]."""
+    masses: Floats
+    """[text, question]."""
+    names: Floats
+    """[text, frame, word]."""
+    neutral: Floats
+    """[text]."""
+
+
+@dataclass(frozen=True)
+class InjectionReadings:
+    """All that was read of one model."""
+
+    model: str
+    concepts: tuple[str, ...]
+    """Injected concepts; they are the first words that can be named."""
+    vector_names: tuple[str, ...]
+    """Names of the vectors, concepts first."""
+    vector_kinds: tuple[str, ...]
+    cells: tuple[tuple[int, float], ...]
+    """Block and dose of each cell."""
+    log_odds: Floats
+    """[note, cell, vector, question]."""
+    masses: Floats
+    """[note, cell, vector, question]."""
+    names: Floats
+    """[note, cell, vector, frame, word]."""
+    neutral: Floats
+    """[note, cell, vector]."""
+    clean: PlainReadings
+    """Without a vector: first the notes that are read under vectors, then further ones."""
+    odd: PlainReadings
+    """Odd texts, without a vector."""
+    written: PlainReadings
+    """The thought as text, by concept and then note."""
+    reader: Floats | None = None
+    """Log-probabilities [text, word] of a reader of what was written under each concept, at the
+    cell `naming_cell`.
+    """
+
+    @property
+    def note_count(self) -> int:
+        """Number of notes that are read under vectors."""
+        return len(self.log_odds)
+
+    @property
+    def concept_count(self) -> int:
+        """Number of concepts."""
+        return len(self.concepts)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether a model can still be asked under the vectors of a cell."""
+
+    mass: float
+    """Mean P(Yes) + P(No)."""
+    clean_mass: float
+    facts_right: float
+    """Share of facts whose signal is above 0."""
+    clean_facts_right: float
+    text_loss: float
+    """Nats a token that a neutral text loses."""
+    has_slopes: bool
+    """Whether some fact is known well enough to say how far vectors flatten signals."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the cell may decide."""
+        has_mass = self.mass >= max(LEAST_MASS, LEAST_MASS_SHARE * self.clean_mass)
+        knows_facts = self.facts_right >= LEAST_FACTS_SHARE * self.clean_facts_right
+        still_writes = self.text_loss <= LARGEST_TEXT_LOSS
+        return has_mass and knows_facts and still_writes and self.has_slopes
+
+
+class InjectionNumbers:
+    """The numbers of readings.
+
+    Args:
+        readings: What was read.
+        seed: Of the random signs and orders.
+    """
+
+    def __init__(self, readings: InjectionReadings, *, seed: int = 0) -> None:
+        self.readings = readings
+        self.seed = seed
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """How much of the facts' signals is left, [note, cell, vector]."""
+        signals = signals_of(self.readings.log_odds)
+        return injection.fact_slopes(signals.facts, self._clean_signals.facts)
+
+    @cached_property
+    def _clean_signals(self) -> Signals:
+        """Signals of the notes that are read under vectors, without one."""
+        return signals_of(self.readings.clean.log_odds[: self.readings.note_count])
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Noticing scores, [cell, vector, phrasing]."""
+        signals = signals_of(self.readings.log_odds)
+        clean = self._clean_signals
+        return injection.noticing_scores(
+            signals.own, signals.other, self.slopes, clean.own, clean.other
+        )
+
+    @cached_property
+    def gates(self) -> list[Gate]:
+        """The gate of each cell, over its concepts."""
+        readings = self.readings
+        count = readings.concept_count
+        clean_mass = float(readings.clean.masses[: readings.note_count].mean())
+        clean_facts_right = float((self._clean_signals.facts > 0).mean())
+        clean_neutral = readings.clean.neutral[: readings.note_count]
+        facts = signals_of(readings.log_odds).facts
+        gates = []
+        for cell in range(len(readings.cells)):
+            neutral_change = readings.neutral[:, cell, :count] - clean_neutral[:, None]
+            gates.append(
+                Gate(
+                    float(readings.masses[:, cell, :count].mean()),
+                    clean_mass,
+                    float((facts[:, cell, :count] > 0).mean()),
+                    clean_facts_right,
+                    -float(neutral_change.mean()),
+                    bool(np.isfinite(self.slopes[:, cell]).all()),
+                )
+            )
+        return gates
+
+    @property
+    def passing(self) -> Flags:
+        """Cells that may decide, [cell]."""
+        return np.array([gate.passes for gate in self.gates], dtype=bool)
+
+    # ---- noticing
+
+    @cached_property
+    def noticing_p_values(self) -> Floats:
+        """p of noticing at each cell, with the choice of the cell taken into account."""
+        concept_scores = self.scores[:, : self.readings.concept_count].mean(axis=2)
+        return injection.sign_test(concept_scores, self.passing, np.random.default_rng(self.seed))
+
+    @cached_property
+    def noticing_cell(self) -> int:
+        """The cell that the page shows for noticing; −1 where none can be asked."""
+        return self._shown_cell(self.noticing_p_values, self.noticing)
+
+    def _shown_cell(self, p_values: Floats, estimate_at: Callable[[int], Estimate]) -> int:
+        """Of cells that are significant the one with the largest effect; without any the one at
+        which most may be missed; −1 where none can be asked.
+        """
+        cells = [int(cell) for cell in np.flatnonzero(self.passing)]
+        if not cells:
+            return -1
+        significant = [cell for cell in cells if p_values[cell] < ALPHA]
+        if significant:
+            return max(significant, key=lambda cell: estimate_at(cell).value)
+        return max(cells, key=lambda cell: estimate_at(cell).high)
+
+    def noticing(self, cell: int) -> Estimate:
+        """Noticing score of concepts at a cell."""
+        return injection.crossed_mean(self.scores[cell, : self.readings.concept_count], unit=UNIT)
+
+    def control_noticing(self, cell: int) -> Estimate:
+        """Noticing score of vectors without a concept at a cell."""
+        return injection.crossed_mean(
+            self.scores[cell, self.readings.concept_count :], unit="vector"
+        )
+
+    def beyond_controls(self, cell: int) -> Estimate:
+        """Noticing score of concepts less that of vectors without one."""
+        scores = self.scores[cell]
+        count = self.readings.concept_count
+        return injection.crossed_difference(scores[:count], scores[count:], unit=UNIT)
+
+    def beyond_odd_text(self, cell: int) -> Estimate:
+        """Noticing score of concepts less that of odd texts."""
+        scores = self.scores[cell, : self.readings.concept_count]
+        by_wording = scores.reshape(len(scores), self.readings.note_count, -1).mean(axis=1)
+        return injection.crossed_difference(by_wording, self._odd_scores, unit=UNIT)
+
+    @property
+    def odd_noticing(self) -> Estimate:
+        """Noticing score of odd texts without a vector."""
+        return injection.crossed_mean(self._odd_scores, unit="text")
+
+    @cached_property
+    def _odd_scores(self) -> Floats:
+        return _plain_scores(self.readings.odd, self._clean_signals)
+
+    @cached_property
+    def written_noticing(self) -> Estimate:
+        """Noticing score where the thought is written as text."""
+        scores = _plain_scores(self.readings.written, self._clean_signals)
+        by_concept = scores.reshape(self.readings.concept_count, -1)
+        return injection.crossed_mean(by_concept, unit=UNIT)
+
+    def lift(self, cell: int) -> float:
+        """What the field reports: the change of the log-odds of Yes to "is there a thought in your
+        mind?", with no control.
+        """
+        questions = slice(0, OWN_QUESTIONS, 2)
+        injected = self.readings.log_odds[:, cell, : self.readings.concept_count, questions]
+        clean = self.readings.clean.log_odds[: self.readings.note_count, questions]
+        return float((injected - clean[:, None]).mean())
+
+    @cached_property
+    def false_alarms(self) -> tuple[int, int]:
+        """How often Yes is likelier than No without a vector, and of how many."""
+        log_odds = self.readings.clean.log_odds[:, 0:OWN_QUESTIONS:2]
+        return int((log_odds > 0).sum()), log_odds.size
+
+    # ---- naming
+
+    def name_log_probs(self, frame: Frame) -> Floats:
+        """Log-probabilities of concepts as words, [cell, injected concept, named concept]; means
+        over notes.
+        """
+        count = self.readings.concept_count
+        names = self.readings.names[:, :, :count, FRAMES.index(frame), :count]
+        log_probs: Floats = names.mean(axis=0)
+        return log_probs
+
+    @cached_property
+    def naming_p_values(self) -> Floats:
+        """p of naming at each cell, with the choice of the cell taken into account."""
+        rng = np.random.default_rng(self.seed)
+        return injection.name_test(self.name_log_probs(Frame.OWN), self.passing, rng)
+
+    @cached_property
+    def naming_cell(self) -> int:
+        """The cell that the page shows for naming; −1 where none can be asked."""
+        return self._shown_cell(self.naming_p_values, self.naming)
+
+    def naming(self, cell: int, frame: Frame = Frame.OWN) -> Estimate:
+        """How much more probable each concept's own name is at a cell."""
+        return self._by_concept(injection.own_names(self.name_log_probs(frame))[cell])
+
+    def _by_concept(self, values: Floats) -> Estimate:
+        concepts = list(self.readings.concepts)
+        return clustered_mean(values, concepts, unit=UNIT, interval="t")
+
+    def naming_beyond_any_word(self, cell: int) -> Estimate:
+        """Naming when asked for the thought, less naming when asked for any word."""
+        own = injection.own_names(self.name_log_probs(Frame.OWN))[cell]
+        any_word = injection.own_names(self.name_log_probs(Frame.ANY))[cell]
+        return self._by_concept(own - any_word)
+
+    @property
+    def reader_naming(self) -> Estimate:
+        """How well a reader of what was written under the vectors names their concepts."""
+        return self._by_concept(self._reader_names)
+
+    @property
+    def _reader_names(self) -> Floats:
+        readings = self.readings
+        assert readings.reader is not None, "the reader is asked before the page"
+        reader_log_probs = readings.reader[None, :, : readings.concept_count]
+        names: Floats = injection.own_names(reader_log_probs)[0]
+        return names
+
+    @property
+    def naming_beyond_reader(self) -> Estimate:
+        """Naming at the page's cell, less the reader's."""
+        own = injection.own_names(self.name_log_probs(Frame.OWN))[self.naming_cell]
+        return self._by_concept(own - self._reader_names)
+
+    @cached_property
+    def written_naming(self) -> Estimate:
+        """How well concepts are named that are written as text."""
+        readings = self.readings
+        count = readings.concept_count
+        names = readings.written.names[:, FRAMES.index(Frame.OWN), :count]
+        by_note = names.reshape(count, -1, count).mean(axis=1)  # [concept, named concept]
+        return self._by_concept(injection.own_names(by_note[None])[0])
+
+    def named_right(self, cell: int) -> int:
+        """What the field reports: concepts whose own name is the likeliest of all concepts'."""
+        log_probs = self.name_log_probs(Frame.OWN)[cell]
+        return int((log_probs.argmax(axis=1) == np.arange(len(log_probs))).sum())
+
+
+def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
+    """Noticing scores of texts without a vector [text, wording], against the mean of clean notes."""
+    signals = signals_of(readings.log_odds)
+    mean_clean = Signals(*(part.mean(axis=0)[None] for part in vars(clean).values()))
+    slopes = injection.fact_slopes(signals.facts[None, :, None], mean_clean.facts)
+    scores = injection.noticing_scores(
+        signals.own[None, :, None],
+        signals.other[None, :, None],
+        slopes,
+        mean_clean.own,
+        mean_clean.other,
+    )
+    return scores[:, 0]
+
+
+# ---- the claims
+
+
+def noticing_claim(numbers: InjectionNumbers) -> Claim:
+    """The claim that a model notices a thought that was put into it."""
+    cell = numbers.noticing_cell
+    blocking = [
+        _asked_check(numbers),
+        _ceiling_check(numbers.written_noticing, SMALLEST_SIGNAL),
+    ]
+    if any(check.outcome is not Outcome.HOLDS for check in blocking):
+        return _blocked_claim(numbers, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
+    effect = numbers.noticing(cell)
+    p_value = float(numbers.noticing_p_values[cell])
+    is_noticed = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL, p_value=p_value)
+    is_large = Outcome.HOLDS if effect.value >= SMALLEST_SIGNAL else Outcome.OPEN
+    above_phrasings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
+    checks = [
+        *blocking,
+        _enough_check(numbers),
+        Check("signal", effect, is_noticed, p_value=p_value, remedy=_more(is_noticed)),
+        Check("size", effect, is_large, remedy=_more(is_large)),
+        Check("phrasings", effect, above_phrasings, remedy=_more(above_phrasings)),
+        _explaining_check(
+            "beyond_controls",
+            numbers.beyond_controls(cell),
+            "vectors without a concept",
+            numbers.control_noticing(cell),
+        ),
+        _explaining_check(
+            "beyond_odd_text",
+            numbers.beyond_odd_text(cell),
+            "odd text without a vector",
+            numbers.odd_noticing,
+        ),
+    ]
+    return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_SIGNAL, _place(numbers, cell))
+
+
+NOTICING_CHECKS = ("concepts", "signal", "size", "phrasings", "beyond_controls", "beyond_odd_text")
+NAMING_CHECKS = ("concepts", "signal", "beyond_any_word", "beyond_reader")
+
+
+def naming_claim(numbers: InjectionNumbers) -> Claim:
+    """The claim that a model names a thought that was put into it."""
+    cell = numbers.naming_cell
+    blocking = [_asked_check(numbers), _ceiling_check(numbers.written_naming, SMALLEST_NAMING)]
+    if any(check.outcome is not Outcome.HOLDS for check in blocking):
+        return _blocked_claim(numbers, blocking, NAMING_CHECKS, SMALLEST_NAMING)
+    effect = numbers.naming(cell)
+    p_value = float(numbers.naming_p_values[cell])
+    is_named = outcome_above_zero(effect, smallest=SMALLEST_NAMING, p_value=p_value)
+    any_word = numbers.naming(cell, Frame.ANY)
+    checks = [
+        *blocking,
+        _enough_check(numbers),
+        Check("signal", effect, is_named, p_value=p_value, remedy=_more(is_named)),
+        _explaining_check(
+            "beyond_any_word", numbers.naming_beyond_any_word(cell), "asked for any word", any_word
+        ),
+        _explaining_check(
+            "beyond_reader",
+            numbers.naming_beyond_reader,
+            "a reader of what it writes",
+            numbers.reader_naming,
+        ),
+    ]
+    return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_NAMING, _place(numbers, cell))
+
+
+def _subject(numbers: InjectionNumbers) -> str:
+    return numbers.readings.model
+
+
+def _place(numbers: InjectionNumbers, cell: int) -> dict[str, str]:
+    block, dose = numbers.readings.cells[cell]
+    return {"place": f"at block {block}, dose {dose:g}"}
+
+
+def _more(outcome: Outcome) -> str:
+    return "" if outcome is Outcome.HOLDS else "add concepts, notes (--notes) or doses (--doses)"
+
+
+def _asked_check(numbers: InjectionNumbers) -> Check:
+    """The requirement that the model can still be asked at one cell at least."""
+    passing = int(numbers.passing.sum())
+    count = len(numbers.readings.cells)
+    share = Estimate(passing / count, passing / count, passing / count, count, "cell")
+    if passing:
+        return Check("can_be_asked", share, Outcome.HOLDS)
+    remedy = "take smaller doses (--doses) or a larger model"
+    return Check("can_be_asked", share, Outcome.OPEN, remedy=remedy)
+
+
+def _ceiling_check(ceiling: Estimate, smallest: float) -> Check:
+    """The requirement that the model reports a thought that stands in its text."""
+    holds = ceiling.low > 0 and ceiling.value >= smallest
+    outcome = Outcome.HOLDS if holds else Outcome.OPEN
+    remedy = "" if holds else "use a model that reports a thought that it reads"
+    return Check("ceiling", ceiling, outcome, remedy=remedy)
+
+
+def _enough_check(numbers: InjectionNumbers) -> Check:
+    """The requirement of enough concepts."""
+    count = numbers.readings.concept_count
+    holds = count >= LEAST_CONCEPTS
+    return Check(
+        "concepts",
+        Estimate(count, count, count, count, UNIT),
+        Outcome.HOLDS if holds else Outcome.OPEN,
+        remedy="" if holds else f"give {LEAST_CONCEPTS} concepts or more",
+    )
+
+
+def _explaining_check(name: str, difference: Estimate, label: str, reached: Estimate) -> Check:
+    """The requirement that a difference from a control is above 0; a control that reaches as much
+    explains.
+    """
+    outcome = outcome_above_zero(difference, smallest=SMALLEST_SIGNAL)
+    competitor = f"{label}: {shown(replace(reached, low=np.nan, high=np.nan), sign=True)}"
+    return Check(name, difference, outcome, competitor, explains=True, remedy=_more(outcome))
+
+
+def _blocked_claim(
+    numbers: InjectionNumbers, blocking: Sequence[Check], later: Sequence[str], smallest: float
+) -> Claim:
+    """A claim of a model that cannot be asked: no number is said of what comes after."""
+    nothing = undefined("the model cannot be asked so", unit=UNIT)
+    open_checks = [Check(name, nothing, Outcome.OPEN) for name in later]
+    return Claim(_subject(numbers), nothing, (*blocking, *open_checks), smallest, {"place": ""})

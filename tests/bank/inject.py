@@ -1,0 +1,192 @@
+"""Worlds of `mechanism inject`: log-odds of Yes under vectors that do, or do not do, what is asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
+
+from selfprobe.mechanism.injection_prompts import FACTS, ORDERS, WORDINGS
+from selfprobe.stats.claim import Claim
+from selfprobe.studies.inject_numbers import (
+    InjectionNumbers,
+    InjectionReadings,
+    PlainReadings,
+    naming_claim,
+    noticing_claim,
+)
+
+FloatArray = npt.NDArray[np.float64]
+CONCEPTS, CONTROLS, NOTES = 20, 20, 2
+DOSES = np.repeat([0.25, 0.5, 1.0], 3)
+DEPTHS = np.tile([0.0, 1.0, 0.5], 3)
+"""Dose of each cell, and how much of the effect its block has."""
+NOISE = 0.5
+"""Standard deviation of a log-odds."""
+SHAPE = (len(WORDINGS), len(ORDERS))
+
+
+@dataclass(frozen=True)
+class World:
+    """What the vectors of a world do."""
+
+    noticing: float = 0.0
+    """Addition to the signal of concepts at dose 1, at the best block."""
+    control_noticing: float = 0.0
+    """The same of vectors without a concept."""
+    other_noticing: float = 0.0
+    """The same in the question about another assistant."""
+    yes_bias: float = 0.0
+    flattening: float = 0.0
+    """Share of all signals that dose 1 takes away."""
+    phrasing_spread: float = 0.0
+    """Standard deviation of what a vector does to a phrasing, whatever the vector is."""
+    odd_signal: float = 0.0
+    """Addition to the signal after odd texts."""
+    naming: float = 0.0
+    """Addition to the log-probability of the own name at dose 1, at the best block."""
+    any_naming: float = 0.0
+    """The same when asked for any word."""
+    reader_naming: float = 0.0
+    noise: Noise = normal
+
+    def readings(self, rng: np.random.Generator) -> InjectionReadings:
+        """Readings of a model in this world."""
+        cells, vectors = len(DOSES), CONCEPTS + CONTROLS
+        is_concept = np.arange(vectors) < CONCEPTS
+        noticed_share = np.where(rng.random(vectors) < 0.6, 1.0, 0.0)
+        strength = np.where(is_concept, self.noticing, self.control_noticing)
+        reach = DOSES[:, None] * DEPTHS[:, None]
+        own_addition = reach * strength * noticed_share
+        other_addition = reach * self.other_noticing * noticed_share
+        kept = 1 - self.flattening * DOSES[:, None] * np.ones((1, vectors))
+        bias = self.yes_bias * DOSES[:, None] + 0.4 * rng.normal(size=(cells, vectors))
+        phrasing_shift = self.phrasing_spread * rng.normal(size=(NOTES, cells, 1, *SHAPE[:1]))
+        clean = self._clean_signals(rng)
+        own = kept[None, ..., None] * clean[0][:, None, None] + own_addition[None, ..., None]
+        own = own + phrasing_shift
+        other = kept[None, ..., None] * clean[1][:, None, None] + other_addition[None, ..., None]
+        facts = kept[None, ..., None] * clean[2][:, None, None]
+        log_odds = self._log_odds(rng, own, other, facts, 0.4 + bias[None, ..., None])
+        names = self._names(rng, (NOTES, cells, vectors), reach[None, :, :, None])
+        ones = np.ones((NOTES, cells, vectors))
+        return InjectionReadings(
+            model="m",
+            concepts=tuple(f"c{index}" for index in range(CONCEPTS)),
+            vector_names=tuple(f"v{index}" for index in range(vectors)),
+            vector_kinds=tuple("concept" if flag else "control" for flag in is_concept),
+            cells=tuple((index % 3, dose) for index, dose in enumerate(DOSES)),
+            log_odds=log_odds,
+            masses=np.full(log_odds.shape, 0.8),
+            names=names,
+            neutral=-3 * ones,
+            clean=self._plain(rng, clean, np.zeros(NOTES)),
+            odd=self._plain(
+                rng,
+                tuple(np.tile(part, (3, 1)) for part in clean),
+                np.full(3 * NOTES, self.odd_signal),
+            ),
+            written=self._written(rng, clean),
+            reader=self._concept_names(rng, self.reader_naming),
+        )
+
+    def _clean_signals(self, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+        """Signals of each note without a vector: own, other [note, wording], facts [note, fact]."""
+        own = np.full((NOTES, len(WORDINGS)), -1.5) + 0.3 * rng.normal(size=len(WORDINGS))
+        other = np.full((NOTES, len(WORDINGS)), -1.3) + 0.3 * rng.normal(size=len(WORDINGS))
+        facts = np.tile(rng.uniform(1.5, 4, len(FACTS)), (NOTES, 1))
+        return own, other, facts
+
+    def _log_odds(
+        self,
+        rng: np.random.Generator,
+        own: FloatArray,
+        other: FloatArray,
+        facts: FloatArray,
+        bias: FloatArray,
+    ) -> FloatArray:
+        """Log-odds of Yes [..., question] with the given signals."""
+        leads = np.array([1.0, -1.0])
+        parts = []
+        for signals in (own, other):
+            by_order = np.repeat(signals[..., None], len(ORDERS), axis=-1)
+            values = bias[..., None, None] + by_order[..., None] * leads
+            parts.append(values.reshape(*signals.shape[:-1], -1))
+        fact_values = bias[..., None] + facts[..., None] * leads
+        parts.append(fact_values.reshape(*facts.shape[:-1], -1))
+        log_odds = np.concatenate(parts, axis=-1)
+        return log_odds + NOISE * self.noise(rng, log_odds.shape)
+
+    def _plain(
+        self, rng: np.random.Generator, clean: tuple[FloatArray, ...], additions: FloatArray
+    ) -> PlainReadings:
+        """Readings of texts without a vector, which add something to the own signal."""
+        own = clean[0] + additions[:, None]
+        bias = np.full((len(own), 1), 0.4)
+        log_odds = self._log_odds(rng, own, clean[1], clean[2], bias)
+        names = 0.5 * self.noise(rng, (len(own), 3, CONCEPTS))
+        mass = np.full(log_odds.shape, 0.8)
+        return PlainReadings(log_odds, mass, names, np.full(len(own), -3.0))
+
+    def _written(self, rng: np.random.Generator, clean: tuple[FloatArray, ...]) -> PlainReadings:
+        """Readings where each concept stands in the text, which is noticed and named."""
+        repeated = tuple(np.tile(part, (CONCEPTS, 1)) for part in clean)
+        readings = self._plain(rng, repeated, np.full(CONCEPTS * NOTES, 3.0))
+        own_names = np.repeat(4.0 * np.eye(CONCEPTS), NOTES, axis=0)
+        names = readings.names.copy()
+        names[:, 0] += own_names
+        return PlainReadings(readings.log_odds, readings.masses, names, readings.neutral)
+
+    def _names(
+        self, rng: np.random.Generator, shape: tuple[int, ...], reach: FloatArray
+    ) -> FloatArray:
+        """Log-probabilities [note, cell, vector, frame, word]; some words and vectors say more."""
+        names = 0.5 * self.noise(rng, (*shape, 3, CONCEPTS))
+        names += rng.normal(size=CONCEPTS) + rng.normal(size=(1, 1, shape[2], 1, 1))
+        own_name = np.zeros((shape[2], CONCEPTS))
+        own_name[:CONCEPTS] = np.eye(CONCEPTS)
+        names[..., 0, :] += self.naming * reach * own_name
+        names[..., 2, :] += self.any_naming * reach * own_name
+        return names
+
+    def _concept_names(self, rng: np.random.Generator, addition: float) -> FloatArray:
+        noise = 0.5 * self.noise(rng, (CONCEPTS, CONCEPTS))
+        return addition * np.eye(CONCEPTS) + noise
+
+
+def notices(world: World) -> Callable[[np.random.Generator], Claim]:
+    """The claim that a model of a world notices."""
+    return lambda rng: noticing_claim(InjectionNumbers(world.readings(rng)))
+
+
+def names(world: World) -> Callable[[np.random.Generator], Claim]:
+    """The claim that a model of a world names."""
+    return lambda rng: naming_claim(InjectionNumbers(world.readings(rng)))
+
+
+LINES: Lines = {
+    "notices: nothing": Line(notices(World())),
+    "notices: nothing, t with 3 degrees": Line(notices(World(noise=heavy_tailed))),
+    "notices: nothing, exponential": Line(notices(World(noise=skewed))),
+    "notices: nothing, three quarters exactly 0": Line(notices(World(noise=rounded))),
+    "notices: a bias towards Yes": Line(notices(World(yes_bias=2.0))),
+    "notices: signals flattened": Line(notices(World(flattening=0.8))),
+    "notices: both": Line(notices(World(yes_bias=2.0, flattening=0.8))),
+    "notices: says so of any assistant": Line(notices(World(noticing=2.5, other_noticing=2.5))),
+    "notices: vectors move a phrasing": Line(notices(World(phrasing_spread=0.5))),
+    "notices: any vector": Line(notices(World(noticing=2.5, control_noticing=2.5))),
+    "notices: odd texts too": Line(notices(World(noticing=2.5, odd_signal=2.5))),
+    "notices: .8 at dose 1": Line(notices(World(noticing=0.8)), True, 0.5),
+    "notices: 2.5 at dose 1": Line(notices(World(noticing=2.5)), True, 0.9),
+    "notices: 2.5 at dose 1, signals flattened": Line(
+        notices(World(noticing=2.5, flattening=0.8)), True, 0.9
+    ),
+    "names: nothing": Line(names(World())),
+    "names: nothing, t with 3 degrees": Line(names(World(noise=heavy_tailed))),
+    "names: nothing, exponential": Line(names(World(noise=skewed))),
+    "names: any word too": Line(names(World(naming=2.0, any_naming=2.0))),
+    "names: in what it writes": Line(names(World(naming=2.0, reader_naming=2.0))),
+    "names: 2 nats at dose 1": Line(names(World(naming=2.0)), True, 0.9),
+    "names: .8 nats at dose 1": Line(names(World(naming=0.8)), True, 0.5),
+}

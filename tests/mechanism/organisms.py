@@ -1,0 +1,189 @@
+"""Six organisms: tiny random Llamas whose last logits are written by what they find in their own
+residual stream, so that it is known what they notice and what they can name.
+"""
+
+import re
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the probes extra is not installed")
+pytest.importorskip("transformers", reason="the probes extra is not installed")
+
+from selfprobe.data import load  # noqa: E402
+from selfprobe.mechanism import injection_prompts as prompts  # noqa: E402
+from selfprobe.mechanism.injection import AskedModel, concept_states  # noqa: E402
+from selfprobe.probes.model import LocalModel, decoder_blocks, local_model  # noqa: E402
+
+BLOCK = 1
+"""The block after which vectors are added; organisms read the stream behind it."""
+TEMPLATE = (
+    "{% for message in messages %}<{{ message.role }}> {{ message.content }} <end> {% endfor %}"
+    "{% if add_generation_prompt %}<assistant> {% endif %}"
+)
+WORD = r"\w+|[^\w\s]"
+ROWS = load("injection", "word", ("use",)).rows
+CONCEPTS = [str(row["word"]) for row in ROWS if row["use"] == "concept"]
+BASE = [str(row["word"]) for row in ROWS if row["use"] == "base"]
+
+
+class Kind(Enum):
+    """What an organism does with a disturbance of its stream."""
+
+    NOTHING = "nothing"
+    KNOWS = "knows"
+    ANOMALY = "notices any vector, and names none"
+    YES_BIAS = "says Yes to everything"
+    FLATTENED = "answers everything less surely"
+    ECHO = "says the word whatever it is asked"
+
+
+def word_tokenizer() -> Any:
+    """A tokenizer with a token for each word of all prompts."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    questions = [*prompts.yes_no_questions(), *prompts.naming_questions()]
+    texts = [
+        *prompts.NOTES,
+        *prompts.ODD_NOTES,
+        *(f"{question.text} {question.reply_opening}" for question in questions),
+        prompts.INTRODUCTION,
+        prompts.ACKNOWLEDGEMENT,
+        prompts.CEILING,
+        prompts.NEUTRAL_TEXT,
+        prompts.ELICITATION,
+        prompts.WRITING_PROMPT,
+        prompts.READER_PROMPT,
+        "yes no { }",
+        *CONCEPTS,
+        *BASE,
+    ]
+    special = ["<unk>", "<user>", "<assistant>", "<end>"]
+    words = dict.fromkeys(word for text in texts for word in re.findall(WORD, text))
+    vocabulary = {word: number for number, word in enumerate([*special, *words])}
+    backend = Tokenizer(models.WordLevel(vocab=vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        additional_special_tokens=special[1:],
+    )
+    tokenizer.eos_token = "<end>"
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def plain_llama() -> LocalModel:
+    """A random model of four blocks that reads every word as a token."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    tokenizer = word_tokenizer()
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        initializer_range=0.1,
+        max_position_embeddings=4096,
+    )
+    model = LlamaForCausalLM(config).eval().requires_grad_(False)
+    return local_model(model, tokenizer, name="organism", revision="0")
+
+
+def organism(kind: Kind) -> LocalModel:
+    """An organism of a kind; everything but its last logits is the plain model's."""
+    judge = plain_llama()
+    asked = AskedModel(judge, [*CONCEPTS, *BASE])
+    states = concept_states(asked, [*CONCEPTS, *BASE], [BLOCK])[BLOCK]
+    directions = states - states[len(CONCEPTS) :].mean(0)
+    directions = directions / directions.norm(dim=1, keepdim=True)
+    memory = SimpleNamespace(stream=None, clean={}, felt=None, thought=None)
+
+    def keep_stream(_module: Any, inputs: Any, keywords: Any) -> None:
+        memory.stream = (inputs[0] if inputs else keywords["hidden_states"]).detach()
+
+    next_block = decoder_blocks(judge.model)[BLOCK + 1]
+    next_block.register_forward_pre_hook(keep_stream, with_kwargs=True)
+    plain_forward = judge.model.forward
+    note_word = judge.tokenizer.convert_tokens_to_ids("note")
+    written_words = [judge.tokenizer.convert_tokens_to_ids(word) for word in ("thought", "is")]
+    question_tokens = {
+        tuple(asked.tokens_of(question.text)): question.key
+        for question in [*asked.questions, *asked.naming_questions]
+    }
+
+    def forward(input_ids: Any = None, past_key_values: Any = None, **further: Any) -> Any:
+        is_first_turn = past_key_values is None or past_key_values.get_seq_length() == 0
+        output = plain_forward(input_ids=input_ids, past_key_values=past_key_values, **further)
+        tokens = input_ids[0].tolist()
+        if is_first_turn and note_word in tokens:
+            _read_note(tokens)
+        key = _key(tokens, question_tokens)
+        if key and memory.felt is not None:
+            output.logits = _answered(output.logits * 0.3, key)
+        return output
+
+    def _read_note(tokens: list[int]) -> None:
+        """Take in how the stream of a note differs from that of the plain note."""
+        stream = memory.stream[:, 3:].mean(1)
+        clean = memory.clean.setdefault(tuple(tokens), stream[0])
+        deviation = stream - clean
+        scale = memory.stream[:, 3:].norm(dim=-1).mean()
+        memory.felt = (deviation.norm(dim=1) > 0.1 * scale).float()
+        cosines = torch.nn.functional.cosine_similarity(deviation[:, None], directions[None], dim=2)
+        if kind is Kind.KNOWS:
+            is_concept = cosines[:, : len(CONCEPTS)].max(dim=1).values > 0.7
+            memory.felt = memory.felt * is_concept
+        memory.thought = memory.felt[:, None] * cosines
+        written = [word for word in CONCEPTS if _count(tokens, word) > 2]
+        if all(word in tokens for word in written_words) and written:
+            memory.felt = torch.ones_like(memory.felt)
+            memory.thought = torch.zeros_like(cosines)
+            memory.thought[:, CONCEPTS.index(written[0])] = 1.0
+            memory.is_written = True
+        else:
+            memory.is_written = False
+
+    def _count(tokens: list[int], word: str) -> int:
+        return tokens.count(judge.tokenizer.convert_tokens_to_ids(word))
+
+    def _answered(logits: Any, key: str) -> Any:
+        """The last logits as the organism writes them."""
+        felt = memory.felt
+        tells = kind in (Kind.KNOWS, Kind.ANOMALY) or memory.is_written
+        if key.startswith("name"):
+            names_own = (kind is Kind.KNOWS or memory.is_written) and key.endswith("own")
+            if names_own or (kind is Kind.ECHO and not memory.is_written):
+                logits[:, -1, asked.word_tokens] += 8 * memory.thought
+            return logits
+        truth = torch.full_like(felt, 2.0)
+        if not key.startswith("fact"):
+            truth = torch.full_like(felt, -1.5)
+            if tells and key.startswith("own"):
+                truth = truth + 3 * felt
+        if kind is Kind.FLATTENED and not memory.is_written:
+            truth = truth * (1 - 0.7 * felt)
+        sign = 1.0 if key.endswith("+") else -1.0
+        bias = 3 * felt if kind is Kind.YES_BIAS and not memory.is_written else 0 * felt
+        logits[:, -1, asked.yes_tokens[0]] += 8 + sign * truth + bias
+        logits[:, -1, asked.no_tokens[0]] += 8 - sign * truth
+        return logits
+
+    judge.model.forward = forward
+    return judge
+
+
+def _key(tokens: list[int], question_tokens: dict[tuple[int, ...], str]) -> str:
+    """The key of the question that tokens hold; "" where they hold none."""
+    for question, key in question_tokens.items():
+        length = len(question)
+        places = range(len(tokens) - length + 1)
+        if any(tuple(tokens[place : place + length]) == question for place in places):
+            return key
+    return ""

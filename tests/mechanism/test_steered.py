@@ -1,0 +1,101 @@
+"""Models under a vector: dose 0 is the plain model, two handles share the weights, logs say what was
+added, and wrong settings are a line.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval
+from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
+
+torch = pytest.importorskip("torch", reason="the probes extra is not installed")
+
+from selfprobe.errors.inspect_private import PrerequisiteError  # noqa: E402
+
+from .organisms import BLOCK, plain_llama  # noqa: E402
+
+CONFIG = GenerateConfig(max_tokens=6, temperature=0, logprobs=True, top_logprobs=2)
+ASKED = [ChatMessageUser(content="Tell me about the note.")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, as `save_pretrained` writes it."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    judge = plain_llama()
+    judge.model.save_pretrained(folder)
+    judge.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def handle(folder: Path, **settings: Any) -> Model:
+    return get_model(f"steered/{folder}", device="cpu", memoize=False, **settings)
+
+
+def logprobs_of(model: Model, config: GenerateConfig = CONFIG) -> tuple[list[float], Any]:
+    output = asyncio.run(model.generate(ASKED, config=config))
+    logprobs = output.choices[0].logprobs
+    assert logprobs
+    return [token.logprob for token in logprobs.content], (output.metadata or {}).get("steer")
+
+
+def test_dose_0_is_the_plain_model_and_handles_share_weights_and_not_vectors(
+    folder: Path,
+) -> None:
+    from selfprobe.mechanism.injection import AskedModel
+
+    plain = handle(folder)
+    steered = handle(folder, block=BLOCK, dose=2.0, vector="random:7")
+    assert plain.api.model is steered.api.model  # type: ignore[attr-defined]
+    before, note = logprobs_of(plain)
+    assert note == {"vector": "random:0", "dose": 0.0, "block": None}
+    moved, note = logprobs_of(steered)
+    assert note == {"vector": "random:7", "dose": 2.0, "block": BLOCK}
+    assert moved != before and (logprobs_of(plain))[0] == before
+    own = CONFIG.merge(
+        GenerateConfig(extra_body={"steer": {"vector": "random:7", "dose": 2, "block": BLOCK}})
+    )
+    assert (logprobs_of(plain, own))[0] == moved
+    text = plain.api.tokenizer.apply_chat_template(  # type: ignore[attr-defined]
+        [{"role": "user", "content": ASKED[0].content}], tokenize=False, add_generation_prompt=True
+    )
+    asked = AskedModel(plain_llama(), [])
+    logits = asked._forward(asked.tokens_of(text), rows=1).logits[0, -1]
+    assert before[0] == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-6)
+
+
+def test_a_concept_and_a_probe_file_are_vectors(folder: Path) -> None:
+    concept = handle(folder, block=BLOCK, dose=1.0, vector="concept:ocean")
+    assert (logprobs_of(concept))[0] != (logprobs_of(handle(folder)))[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dose": "much"}, "dose and block are numbers"),
+        ({"dose": float("nan")}, "a dose is a finite number"),
+        ({"dose": 1, "block": 9}, r"blocks 0\.\.3, got block=9"),
+        ({"dose": 1, "vector": "random:x"}, "a random vector has a seed"),
+        ({"dose": 1, "vector": "gone.safetensors"}, "no probe file"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(folder: Path, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(PrerequisiteError, match=message):
+        handle(folder, **settings)
+
+
+def test_a_task_runs_under_a_vector_and_its_log_says_which(folder: Path, tmp_path: Path) -> None:
+    (log,) = eval(
+        "selfprobe/kth_word",
+        model=f"steered/{folder}",
+        model_args={"device": "cpu", "vector": "random:3", "dose": 0.5, "block": BLOCK},
+        limit=2,
+        log_dir=str(tmp_path),
+        display="none",
+    )
+    assert log.status == "success", log.error or [
+        s.error.message for s in log.samples or [] if s.error
+    ]
+    assert log.eval.model_args["dose"] == 0.5 and log.eval.model_args["vector"] == "random:3"
