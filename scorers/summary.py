@@ -18,7 +18,6 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.errors import warn_once
-from selfprobe.logs import CUT_METRIC
 from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
 from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
@@ -95,7 +94,7 @@ LEADING_NUMBERS = (
     "ceiling",
     "unscored",
     "n",
-    *(f"{CUT}{argument}" for argument in TOKEN_LIMIT_ARGUMENTS),
+    *(f"{CUT_METRIC}{argument}" for argument in TOKEN_LIMIT_ARGUMENTS),
 )
 """Numbers that a reader of the log looks for, after the score itself."""
 
@@ -313,7 +312,7 @@ def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[s
     """
     argument_by_reason = {"truncated": "answer_tokens", "target_truncated": target}
     return {
-        f"{CUT}{argument}": shares[reason]
+        f"{CUT_METRIC}{argument}": shares[reason]
         for reason, argument in argument_by_reason.items()
         if shares.get(reason, 0) > 0.5
     }

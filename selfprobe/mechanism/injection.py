@@ -21,7 +21,7 @@ from torch import Tensor
 
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
-from selfprobe.probes.forward import one_thread, output_of
+from selfprobe.probes.forward import model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
 from selfprobe.probes.tokens import opened
 from selfprobe.text.thought_markers import answer_opening
@@ -221,8 +221,8 @@ class AskedModel:
         self, tokens: Sequence[int], *, rows: int, cache: Any = None, keep: int = 1
     ) -> Any:
         ids = torch.tensor([list(tokens)], device=self.judge.device).expand(rows, -1)
-        with torch.inference_mode(), one_thread(self.judge.model):
-            return output_of(
+        with torch.inference_mode(), model_lock(self.judge.model):
+            return model_output(
                 self.judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=keep
             )
 
@@ -319,7 +319,7 @@ class AskedModel:
         written = [output.logits[:, -1].argmax(-1)]
         for _ in range(WRITTEN_TOKENS - 1):
             with self._adding(injection, marks), torch.inference_mode():
-                output = output_of(
+                output = model_output(
                     self.judge,
                     input_ids=written[-1][:, None],
                     past_key_values=cache,
