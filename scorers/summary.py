@@ -18,6 +18,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.errors import warn_once
+from selfprobe.logs import CUT_METRIC
 from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
 from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
