@@ -19,7 +19,7 @@ from selfprobe.cli import main
 from selfprobe.evalawareness_tasks import binary
 from selfprobe.mechanism.induce import BANK
 from selfprobe.study.options import CALL_PARAMETERS
-from tests.mechanism import tiny_words
+from tests.mechanism import organisms, tiny_words
 from tests.mechanism.tiny import byte_tokenizer, dilemmas
 from tests.probes.test_own_data_command import SYSTEM_TEMPLATE
 from tests.probes.test_probe_command import rows, saved, written
@@ -122,6 +122,11 @@ CASES: dict[str, tuple[str, ...]] = {
     "mechanism induce": (
         f"{INDUCE} --rank 2 --rate .001 --batch 8 --batch-tokens 256 --labels labels.txt --out page",
         f"{INDUCE} --full --system Why --template-arg shout=true --out full",
+    ),
+    "mechanism inject": (
+        "mechanism inject --model organism --concepts injection --limit 3 --layers 1 --doses 1 --notes 1 "
+        "--where all --reader organism --system 'Be brief.' --device cpu --dtype float32 "
+        "--template-arg shout=true --attention eager --out page",
     ),
     "probe run": (
         f"{PROBE} --datasets mine=pairs.jsonl --question 'more honest' --item answer --no-random-weights --layers 0-1 "
@@ -322,6 +327,7 @@ def place_models(folder: Path) -> None:
     jsonl("questions.jsonl", ({"question": question} for question in tiny_words.QUESTIONS))
     Path("labels.txt").write_text("\n".join(BANK[:20]))
     saved(folder / "judge", template=SYSTEM_TEMPLATE)
+    organisms.saved(folder / "organism")
     written(folder / "pairs.jsonl", rows("pairs"))
     written(folder / "new.jsonl", rows("new", 4))
 

@@ -238,7 +238,6 @@ SCORE_READERS = {
     "selfprobe/study/__init__.py": "`Logs.scored` hands whole samples with their score to studies",
     "selfprobe/studies/effect.py": "reads the usable arms of one writer's texts, with its replies",
     "selfprobe/studies/outcome_numbers.py": "joins each statement with the item's outcomes",
-    "selfprobe/studies/preferences/study.py": "compares each verdict with its pair's texts",
     "selfprobe/studies/rewrite.py": "reads the writer's and the judge's replies with the scores",
     "selfprobe/studies/scan.py": "reads a transcript's quotes with its score",
 }

@@ -94,7 +94,6 @@ class Inject(LocalStudy):
         "injection",
         description="Words: bundled, a file or hf:…, with columns word and use (concept or base).",
     )
-    limit: int | None = Field(None, ge=3, description="Number of concepts. Default: all.")
     layers: Blocks = Field(
         "",
         description="Blocks after which vectors are added, as 8,16 or 0-31:4, from 0. Default: six.",
@@ -152,17 +151,18 @@ class Inject(LocalStudy):
                 str(row["word"]) for row in load("injection", "word", ("use",)).rows
                 if row.get("use") == "base" and row["word"] not in concepts
             ]  # fmt: skip
-        single = [word for word in concepts if self._is_one_token(word)]
-        left_out = [word for word in concepts if word not in single]
+        every_single = [word for word in concepts if self._is_one_token(word)]
+        left_out = [word for word in concepts if word not in every_single]
+        single = every_single[: self.limit]
         single_base = [word for word in base_words if self._is_one_token(word)]
         if len(single) < FEWEST_CONCEPTS or len(single_base) < FEWEST_CONCEPTS:
             example = f" ({left_out[0]} is several)" if left_out else ""
             raise InputError(
                 f"{len(single)} concepts and {len(single_base)} base words of {self.concepts} are "
                 f"one token of {self.judge.name}{example}; expected at least {FEWEST_CONCEPTS} of "
-                "each: give shorter and commoner words"
+                "each: give shorter and commoner words, or a larger --limit"
             )
-        return UsedWords(tuple(single[: self.limit]), tuple(single_base), tuple(left_out))
+        return UsedWords(tuple(single), tuple(single_base), tuple(left_out))
 
     def _is_one_token(self, word: str) -> bool:
         tokens = self.judge.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
@@ -606,7 +606,7 @@ NOTICING_WORDS = page.ClaimWords(
         "beyond_odd_text": "noticing concepts more than odd text",
     },
     unmet={
-        "can_be_asked": "does not answer Yes or No well enough at any block and dose",
+        "can_be_asked": "answers Yes or No too rarely at every block and dose",
         "concepts": "was asked about few concepts",
     },
     units={"can_be_asked": page.percents, "concepts": _count_text},
@@ -625,7 +625,7 @@ NAMING_WORDS = page.ClaimWords(
         "beyond_reader": "naming it better than a reader of what it writes",
     },
     unmet={
-        "can_be_asked": "does not answer Yes or No well enough at any block and dose",
+        "can_be_asked": "answers Yes or No too rarely at every block and dose",
         "concepts": "was asked about few concepts",
     },
     units={"can_be_asked": page.percents, "concepts": _count_text},

@@ -225,7 +225,7 @@ class InjectionNumbers:
         return self._shown_cell(self.noticing_p_values, self.noticing)
 
     def _shown_cell(self, p_values: Floats, estimate_at: Callable[[int], Estimate]) -> int:
-        """Of cells that are significant the one with the largest effect; without any the one at
+        """The cell to show: of significant ones that with the largest effect; without any the one at
         which most may be missed; −1 where none can be asked.
         """
         cells = [int(cell) for cell in np.flatnonzero(self.passing)]

@@ -67,6 +67,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--model smollm2 --limit 10 --parts patch",
     ),
     "mechanism induce": ("--model smollm2", "--model smollm2 --out induced"),
+    "mechanism inject": (
+        "--model smollm2 --limit 8 --layers 16,22 --doses .5,1 --notes 1",
+        "--model Qwen/Qwen3-8B --device cuda --dtype bfloat16 --out injection",
+    ),
     "outcome": (
         "logs/sums --models planted/ada,planted/bo --limit 20",
         "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",

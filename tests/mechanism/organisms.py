@@ -4,6 +4,7 @@ residual stream, so that it is known what they notice and what they can name.
 
 import re
 from enum import Enum
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ from selfprobe.probes.model import LocalModel, decoder_blocks, local_model  # no
 BLOCK = 1
 """The block after which vectors are added; organisms read the stream behind it."""
 TEMPLATE = (
+    "{% if shout %}. {% endif %}"
     "{% for message in messages %}<{{ message.role }}> {{ message.content }} <end> {% endfor %}"
     "{% if add_generation_prompt %}<assistant> {% endif %}"
 )
@@ -94,6 +96,14 @@ def plain_llama() -> LocalModel:
     )
     model = LlamaForCausalLM(config).eval().requires_grad_(False)
     return local_model(model, tokenizer, name="organism", revision="0")
+
+
+def saved(folder: Path) -> Path:
+    """The plain model, as `save_pretrained` writes it."""
+    judge = plain_llama()
+    judge.model.save_pretrained(folder)
+    judge.tokenizer.save_pretrained(folder)
+    return folder
 
 
 def organism(kind: Kind) -> LocalModel:

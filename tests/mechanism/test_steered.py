@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.errors.inspect_private import PrerequisiteError  # noqa: E402
 
-from .organisms import BLOCK, plain_llama  # noqa: E402
+from .organisms import BLOCK, plain_llama, saved  # noqa: E402
 
 CONFIG = GenerateConfig(max_tokens=6, temperature=0, logprobs=True, top_logprobs=2)
 ASKED = [ChatMessageUser(content="Tell me about the note.")]
@@ -24,10 +24,7 @@ ASKED = [ChatMessageUser(content="Tell me about the note.")]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model, as `save_pretrained` writes it."""
     folder = tmp_path_factory.mktemp("model") / "tiny"
-    judge = plain_llama()
-    judge.model.save_pretrained(folder)
-    judge.tokenizer.save_pretrained(folder)
-    return folder
+    return saved(folder)
 
 
 def handle(folder: Path, **settings: Any) -> Model:
