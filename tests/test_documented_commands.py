@@ -53,6 +53,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe check": ("check/test_gate", "check/test_workflow"),
     "selfprobe matrix": ("matrix/test_command", "test_on_ray"),
     "selfprobe mechanism induce": ("studies/test_induce",),
+    "selfprobe mechanism inject": ("mechanism/test_injection", "test_every_option"),
     "selfprobe mechanism read": MECHANISM,
     "selfprobe outcome": ("studies/test_outcome",),
     "selfprobe probe run": (
@@ -80,6 +81,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
         "preference_tasks/test_preference_probe",
     ),
     "inspect eval reader.py": ("test_docs",),
+    "inspect eval selfprobe/awareness_binary": ("mechanism/test_steered",),
     "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
     "inspect eval selfprobe/outcome_prediction": ("introspect_tasks/test_outcome",),
     "inspect eval selfprobe/pairwise_preference": (BASELINES, "probes/test_own_data_command"),
