@@ -204,7 +204,7 @@ def preference_numbers(items: Sequence[Item]) -> dict[str, float]:
     if labelled:
         numbers |= _weighted_f1(labelled, rng)
     numbers |= _auroc("auroc", VERDICT, labelled, rng)
-    numbers |= _position_numbers(items)
+    numbers |= position_numbers(items)
     numbers |= _reading_numbers(items)
 
     if any(OWN in item.decisions for item in items):
@@ -254,7 +254,7 @@ def _auroc(
     return _interval_numbers(name, estimate)
 
 
-def _position_numbers(items: Sequence[Item]) -> dict[str, float]:
+def position_numbers(items: Sequence[Item]) -> dict[str, float]:
     """Effects of the order alone, from pairs that were read in both orders."""
     in_both_orders = [item for item in items if len(item.details.get("p_first", {})) == 2]
     if not in_both_orders:

@@ -59,7 +59,7 @@ COMMANDS = {
     "matrix": Command("study:matrix", "Run every observer on every target."),
     "mechanism": Command(
         "selfprobe.studies:mechanism",
-        "Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
+        "Why models can introspect: lens, attention, patching, induction (paper 003, section 5); injected thoughts.",
     ),
     "outcome": Command(
         "study:outcome",

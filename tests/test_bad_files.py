@@ -299,7 +299,7 @@ def test_yaml_that_is_none_or_too_large_is_refused(name: str, kind: str, tmp_pat
 def test_a_number_that_options_cannot_take_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("limit: .inf")
-    assert "limit: expected a whole number, got inf" in refusal("options", path)
+    assert "limit: expected a whole number from 1, got inf" in refusal("options", path)
     path.write_text("dataset: " + "a" * 400_000)
     assert "it has more than 300,000 bytes, which is no file of options or questions" in refusal(
         "options", path

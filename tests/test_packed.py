@@ -72,7 +72,7 @@ def test_a_log_with_replies_of_megabytes_that_repeat_themselves_is_read(tmp_path
 def test_a_small_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = zipped(tmp_path / "small.eval", 1_000_000)
     refuse_bomb(log)
-    monkeypatch.setattr(packed, "_LARGE", 500_000)
+    monkeypatch.setattr(packed, "ALWAYS_READ_BYTES", 500_000)
     with pytest.raises(InputError):
         refuse_bomb(log)
 

@@ -699,7 +699,6 @@ COMMANDS: list[tuple[tuple[str, ...], str]] = [
     ),
     (("report", "nowhere"), "nowhere"),
     (("awareness", "run", "--models", "planted/a", "--methods", "binry", "--dry-run"), "binry"),
-    (("awareness", "compare", "nowhere", "--out", "x"), "nowhere"),
     (("probe", "score", "--probe", "nope.safetensors", "pairs.jsonl"), "nope.safetensors"),
 ]
 

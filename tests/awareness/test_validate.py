@@ -33,8 +33,6 @@ def test_a_table_with_verdicts_and_labels_stands_alone(tmp_path: Path) -> None:
     told = call("validate", path)
     assert "\nflagged 30 % [21.9, 39.6], corrected for the judge's errors 27 % [" in told.output
     assert "precision (found aware, aware): 10 of 15 = 0.667" in told.output
-    assert call("prevalence", path).output == told.output, "by its earlier name too"
-    assert "prevalence" not in call("-h").output
     assert "from 35 labelled rows of 100" in told.output
 
 

@@ -9,8 +9,13 @@ import numpy as np
 from lines import Line, Lines
 from scipy import special
 
-from selfprobe.scorers.preference import ORDERS, VERDICT, Item, preference_decision
-from selfprobe.scorers.preference import _positions as position_numbers
+from selfprobe.scorers.preference import (
+    ORDERS,
+    VERDICT,
+    Item,
+    position_numbers,
+    preference_decision,
+)
 from selfprobe.scorers.summary import summarise
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.preferences.judged import (

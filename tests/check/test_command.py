@@ -244,7 +244,7 @@ def test_a_wrong_path_an_empty_folder_and_a_wrong_share_are_2(tmp_path: Path) ->
         ((tmp_path / "none",), "looked at"),
         ((tmp_path,), f"no log in {tmp_path}"),
         ((tmp_path, "--unscored", "7"), "0<=x<=1"),
-        ((tmp_path, "--unscored", "nan"), "nan is no number that counts; expected 0<=x<=1"),
+        ((tmp_path, "--unscored", "nan"), "nan is not finite; expected 0<=x<=1"),
     ):
         done = check(*arguments)
         assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, (

@@ -543,8 +543,8 @@ def test_options_without_effect_are_2_and_name_what_they_need(
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("nan", "nan is no number that counts; expected x>0"),
-        ("inf", "inf is no number that counts; expected x>0"),
+        ("nan", "nan is not finite; expected x>0"),
+        ("inf", "inf is not finite; expected x>0"),
         ("-1", "-1.0 is not in the range x>0"),
         (
             "2",

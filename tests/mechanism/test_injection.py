@@ -112,7 +112,7 @@ def test_a_template_that_drops_an_earlier_turn_is_one_line() -> None:
 
 @pytest.mark.parametrize("doses", [(0.0,), (float("nan"),), (-1.0, 0.5), ()])
 def test_a_dose_that_is_none_is_refused_in_one_line(doses: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="a dose is above 0"):
+    with pytest.raises(ValueError, match="a dose is above 0|a finite number"):
         Inject(model="tests/organism", doses=doses)
 
 

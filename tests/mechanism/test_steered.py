@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from inspect_ai import eval
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
@@ -13,6 +14,8 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.errors.inspect_private import PrerequisiteError  # noqa: E402
+from selfprobe.probes.fit import Probe  # noqa: E402
+from selfprobe.probes.probe_file import Card, save_probe  # noqa: E402
 
 from .organisms import BLOCK, plain_llama, saved  # noqa: E402
 
@@ -83,16 +86,35 @@ def test_a_wrong_setting_is_one_line(folder: Path, settings: dict[str, Any], mes
         handle(folder, **settings)
 
 
-def test_a_task_runs_under_a_vector_and_its_log_says_which(folder: Path, tmp_path: Path) -> None:
+def probe_file(folder: Path, width: int) -> Path:
+    """A probe of the block `BLOCK`, as `probe run` and `awareness inside --save` write it."""
+    direction = np.random.default_rng(0).standard_normal(width)
+    zeros = np.zeros(width)
+    probe = Probe("supervised", BLOCK, "both", direction, 0.0, zeros, zeros + 1, "labels", 1.0)
+    card = Card("m", "r", "t", "float32", "mine", "h", "strict", 0, ("g",), 2, {"f1": 0.5}, "0.3.0")
+    file = folder / "direction.safetensors"
+    save_probe(file, probe, card)
+    return file
+
+
+@pytest.mark.parametrize("task", ["selfprobe/kth_word", "selfprobe/awareness_binary"])
+def test_a_task_runs_under_a_probe_s_direction_and_its_log_says_which(
+    task: str, folder: Path, tmp_path: Path
+) -> None:
+    vector = str(probe_file(tmp_path, 64))
     (log,) = eval(
-        "selfprobe/kth_word",
+        task,
         model=f"steered/{folder}",
-        model_args={"device": "cpu", "vector": "random:3", "dose": 0.5, "block": BLOCK},
+        model_args={"device": "cpu", "vector": vector, "dose": -0.5},
         limit=2,
         log_dir=str(tmp_path),
         display="none",
     )
-    assert log.status == "success", log.error or [
-        s.error.message for s in log.samples or [] if s.error
-    ]
-    assert log.eval.model_args["dose"] == 0.5 and log.eval.model_args["vector"] == "random:3"
+    errors = [sample.error.message for sample in log.samples or [] if sample.error]
+    assert log.status == "success", errors
+    assert log.eval.model_args["dose"] == -0.5 and log.eval.model_args["vector"] == vector
+
+
+def test_a_direction_of_another_width_is_one_line(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(PrerequisiteError, match="has 8 numbers, and the states .* have 64"):
+        handle(folder, dose=1, vector=str(probe_file(tmp_path, 8)))
