@@ -9,10 +9,8 @@ of each, and the page of the folder. The folder holds:
     tables/, figures/, index.html    what the studies made of it
 """
 
-import io
 import math
 import shutil
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -27,7 +25,6 @@ from pydantic import Field
 from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
-from selfprobe.errors.output import place
 from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, dilemma_items
 from selfprobe.page import (
     Block,
@@ -50,6 +47,7 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, rise_in
+from selfprobe.study.arrays import store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import echo
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
     from selfprobe.probes.forward import Spread
 
 FloatArray = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 Tables = Mapping[str, pd.DataFrame]
 
 PAIRS = (
@@ -814,19 +811,3 @@ def with_fullest_lens(before: Tables, made: Tables) -> dict[str, pd.DataFrame]:
     if not set(old.block) >= set(new.block) or old.n.max() < new.n.max():
         return dict(made)
     return {**made, **{name: before[name] for name in ("lens", "partings")}}
-
-
-def stored_arrays(folder: Path, name: str) -> Arrays | None:
-    """Arrays that are kept under a name; None where nothing is, or it was cut off."""
-    try:
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
-            return {array: file[array] for array in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def store_arrays(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Keep arrays under a name; the file appears whole or not at all."""
-    content = io.BytesIO()
-    np.savez(content, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
-    place({f"{name}.npz": content.getvalue()}, str(folder))

@@ -40,7 +40,6 @@ from selfprobe.studies.attention import Attention
 from selfprobe.studies.lens import (
     SHOWABLE,
     UNIT,
-    Arrays,
     FloatArray,
     Found,
     Lens,
@@ -49,11 +48,10 @@ from selfprobe.studies.lens import (
     amount_text,
     arm,
     block_of,
-    store_arrays,
-    stored_arrays,
     tables_in,
     with_fullest_lens,
 )
+from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import GOING_ON, Blocks, Progress, said_plainly
 
 if TYPE_CHECKING:
