@@ -78,12 +78,12 @@ LONGEST_PROMPT_TOKENS = 512
 """Largest number of tokens of a prompt."""
 SMALLEST_P_DIFFERENCE = 0.1
 """A difference of P that is too small to matter."""
-NOT_INTROSPECTION = (
+INDUCE_LIMIT = (
     "It does not show that the model looks at its own state: a question that repeats the prompt "
     "may recall its label."
 )
 LIMITS_NOTE = (
-    f"{NOT_INTROSPECTION} The controls say how far it does so for anybody's reply and for a plain "
+    f"{INDUCE_LIMIT} The controls say how far it does so for anybody's reply and for a plain "
     "fact. Intervals are over questions: other wordings, other labels and other trainings are rows "
     "of the tables, not part of the interval."
 )
@@ -315,7 +315,7 @@ class Induce(TrainingStudy):
                 Figures(accuracy_pictures),
                 Figures([second_word_picture, _loss_curves(frames["training"])]),
             ],
-            lines=[NOT_INTROSPECTION],
+            lines=[INDUCE_LIMIT],
         )
         runs_section = Section("Runs", [Bullets(induced.run_lines)], name="runs")
         return replace(page, sections=[*page.sections, runs_section])
