@@ -26,12 +26,9 @@ from selfprobe.studies.lens import (
     BLOCK_HEADING,
     COMPARISON_HEADING,
     COMPARISON_TITLES,
-    CONTROL_LESS_DIRECT,
-    INTROSPECTIVE_LESS_CONTROL,
-    INTROSPECTIVE_LESS_DIRECT,
-    INTROSPECTIVE_LESS_OTHER,
     PAIRS,
     UNIT,
+    Comparison,
     FloatArray,
     FolderContents,
     Lens,
@@ -116,8 +113,8 @@ class Attention(Lens):
         for comparison, title in COMPARISON_TITLES.items():
             compared_heads = fair_heads[fair_heads.what == comparison]
             head_counts.append(f"{title} {_differing_heads(compared_heads)}")
-        difference_in_nats = row_of[SCALES[0], INTROSPECTIVE_LESS_DIRECT].estimate
-        difference_from_other = row_of[FAIR_SCALE, INTROSPECTIVE_LESS_OTHER].estimate
+        difference_in_nats = row_of[SCALES[0], Comparison.INTROSPECTIVE_LESS_DIRECT].estimate
+        difference_from_other = row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_OTHER].estimate
         entropy_picture = by_block(
             "entropies",
             frame[frame.scale == FAIR_SCALE],
@@ -162,7 +159,10 @@ class Attention(Lens):
 
 
 ATTENTION_WORDS = ClaimWords(
-    yes="spreads its attention under the introspective prompt at block {block}, by {effect}; closest: {competitor}",
+    yes=(
+        "spreads its attention under the introspective prompt at block {block}, by {effect}; "
+        "closest: {competitor}"
+    ),
     no="spreads its attention by less than {smallest} at block {block}: {effect}",
     explained="spreads its attention at block {block} by {effect}, no more than under {competitor}",
     checks={
@@ -172,8 +172,12 @@ ATTENTION_WORDS = ClaimWords(
     },
     unmet={
         "wider": "is not shown to spread its attention at block {block} ({difference})",
-        "beyond_text": "spreads its attention at block {block}, not shown to be more than under {competitor}",
-        "beyond_other": "spreads its attention at block {block}, not shown to be more than under {competitor}",
+        "beyond_text": (
+            "spreads its attention at block {block}, not shown to be more than under {competitor}"
+        ),
+        "beyond_other": (
+            "spreads its attention at block {block}, not shown to be more than under {competitor}"
+        ),
     },
     write=partial(shift_text, digits=3, sign=True),
 )
@@ -189,15 +193,17 @@ def attention_claim(
         block: The block.
         subject: The model's name on the page.
     """
-    direct_row = row_of[FAIR_SCALE, INTROSPECTIVE_LESS_DIRECT]
-    other_row = row_of[FAIR_SCALE, INTROSPECTIVE_LESS_OTHER]
-    control_value = row_of[FAIR_SCALE, CONTROL_LESS_DIRECT].estimate.value
+    direct_row = row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_DIRECT]
+    other_row = row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_OTHER]
+    control_value = row_of[FAIR_SCALE, Comparison.CONTROL_LESS_DIRECT].estimate.value
     other_value = direct_row.estimate.value - other_row.estimate.value
     control_text = f"irrelevant text: {fixed(control_value, 3, signed=True)}"
     other_text = f"another assistant's prompt: {fixed(other_value, 3, signed=True)}"
     checks = (
         _wider_check("wider", direct_row),
-        _wider_check("beyond_text", row_of[FAIR_SCALE, INTROSPECTIVE_LESS_CONTROL], control_text),
+        _wider_check(
+            "beyond_text", row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_CONTROL], control_text
+        ),
         _wider_check("beyond_other", other_row, other_text),
     )
     return Claim(subject, direct_row.estimate, checks, SMALLEST_SPREAD, {"block": str(block)})
@@ -437,7 +443,7 @@ def _nats_picture(rows: pd.DataFrame) -> Picture:
 
 
 def _places_picture(tables: Tables) -> Picture:
-    """Picture of where the last token looks at the block where the runs part (Figure 6, as a mean)."""
+    """Picture of where the last token looks at the block where the runs part (Figure 6, a mean)."""
     block, _ = block_of(tables, "places")
     places = tables["places"]
     block_places = places[places.block == block]
@@ -455,12 +461,12 @@ def _places_picture(tables: Tables) -> Picture:
 
 def _heads_picture(heads: pd.DataFrame) -> Picture:
     """Picture of what is left beside the irrelevant text, by block and head."""
-    table = heads[heads.what == INTROSPECTIVE_LESS_CONTROL].pivot(
+    table = heads[heads.what == Comparison.INTROSPECTIVE_LESS_CONTROL].pivot(
         index="block", columns="head", values="value"
     )
     block_names = [f"block {block}" for block in table.index]
     head_names = [str(head) for head in table.columns]
-    caption = f"{COMPARISON_TITLES[INTROSPECTIVE_LESS_CONTROL]}, {FAIR_SCALE}."
+    caption = f"{COMPARISON_TITLES[Comparison.INTROSPECTIVE_LESS_CONTROL]}, {FAIR_SCALE}."
     return heat_map(
         "heads",
         table,
@@ -475,7 +481,7 @@ def _heads_picture(heads: pd.DataFrame) -> Picture:
 
 def _most_differing_heads(heads: pd.DataFrame) -> PageTable:
     """The heads that differ most in the paper's comparison."""
-    compared_heads = heads[heads.what == INTROSPECTIVE_LESS_DIRECT]
+    compared_heads = heads[heads.what == Comparison.INTROSPECTIVE_LESS_DIRECT]
     head_rows = rows_of_frame(
         HeadRow, compared_heads.sort_values("holm").head(MOST_HEADS), unit=UNIT
     )

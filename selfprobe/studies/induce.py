@@ -516,7 +516,10 @@ def material(
 
 INDUCED_WORDS = ClaimWords(
     yes="predicts its own reply{also}: P of its label is {difference} above {competitor}",
-    no="does not predict its own reply: P of its label is {effect} above what it is for another assistant",
+    no=(
+        "does not predict its own reply: P of its label is {effect} above what it is for another "
+        "assistant"
+    ),
     checks={
         "labels_learnt": "a model that learnt the labels",
         "answer_mass": "answering with the labels",
@@ -531,11 +534,19 @@ INDUCED_WORDS = ClaimWords(
     unmet={
         "labels_learnt": "did not learn the labels",
         "answer_mass": "puts {difference} of the probability on labels",
-        "above_other_labels": "is not shown to name its own label more than other questions' labels ({difference})",
-        "above_before": "is not shown to name its own label more than before the training ({difference})",
-        "above_another_assistant": "names its label, perhaps no more than with {competitor} ({difference})",
+        "above_other_labels": (
+            "is not shown to name its own label more than other questions' labels ({difference})"
+        ),
+        "above_before": (
+            "is not shown to name its own label more than before the training ({difference})"
+        ),
+        "above_another_assistant": (
+            "names its label, perhaps no more than with {competitor} ({difference})"
+        ),
         "above_a_fact": "names its label, perhaps no more than with {competitor} ({difference})",
-        "words_apart": "names its label, perhaps whichever of its words is asked for ({difference})",
+        "words_apart": (
+            "names its label, perhaps whichever of its words is asked for ({difference})"
+        ),
     },
     units={
         "labels_learnt": lambda lead: f"{shown(lead, sign=True)} above other questions' labels",
@@ -980,7 +991,7 @@ def seed_table(induced: Induced) -> pd.DataFrame:
 
 
 def wording_table(induced: Induced) -> pd.DataFrame:
-    """kind, wording, word, value, permuted: after the training, learnt questions, mean over seeds."""
+    """kind, wording, value, permuted: after the training, learnt questions, mean over seeds."""
     rows = []
     for kind, texts in WORDINGS.items():
         for word in (0, 1):

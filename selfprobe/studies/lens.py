@@ -13,6 +13,7 @@ import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -68,20 +69,28 @@ PAIRS = (
 """Pairs of arms that are compared, first less second: the paper's, what an irrelevant text does,
 and what is left beside controls.
 """
-INTROSPECTIVE_LESS_DIRECT = "introspective − direct"
-"""The paper's comparison."""
-CONTROL_LESS_DIRECT = "control − direct"
-INTROSPECTIVE_LESS_CONTROL = "introspective − control"
-INTROSPECTIVE_LESS_OTHER = "introspective − other"
-OTHER_LESS_DIRECT = "other − direct"
-"""What the prompt about another assistant does."""
+
+
+class Comparison(StrEnum):
+    """Pairs of arms by name, first less second, as the tables name them."""
+
+    INTROSPECTIVE_LESS_DIRECT = "introspective − direct"
+    """The paper's."""
+    CONTROL_LESS_DIRECT = "control − direct"
+    """What an irrelevant text does."""
+    INTROSPECTIVE_LESS_CONTROL = "introspective − control"
+    INTROSPECTIVE_LESS_OTHER = "introspective − other"
+    OTHER_LESS_DIRECT = "other − direct"
+    """What the prompt about another assistant does."""
+
+
 PARTED_PAIRS = (*PAIRS, ("other", "direct"))
 """Pairs of arms that are tested for a block where they part."""
-COMPARISON_TITLES = {
-    INTROSPECTIVE_LESS_DIRECT: "introspective less direct (the paper's)",
-    CONTROL_LESS_DIRECT: "irrelevant text less direct",
-    INTROSPECTIVE_LESS_CONTROL: "introspective less irrelevant text (what is left)",
-    INTROSPECTIVE_LESS_OTHER: "introspective less another assistant's",
+COMPARISON_TITLES: Mapping[str, str] = {
+    Comparison.INTROSPECTIVE_LESS_DIRECT: "introspective less direct (the paper's)",
+    Comparison.CONTROL_LESS_DIRECT: "irrelevant text less direct",
+    Comparison.INTROSPECTIVE_LESS_CONTROL: "introspective less irrelevant text (what is left)",
+    Comparison.INTROSPECTIVE_LESS_OTHER: "introspective less another assistant's",
 }
 SMALLEST_SHIFT = 0.1
 """Smallest difference of the logit of A less that of B that matters: at most 2.5 points of
@@ -129,7 +138,10 @@ class Lens(SpreadStudy):
 
     dataset: str = Field(
         "ethical_dilemmas",
-        description="Dilemmas: bundled, a file or hf:…, with a column dilemma that names Option A and Option B.",
+        description=(
+            "Dilemmas: bundled, a file or hf:…, with a column dilemma that names Option A and "
+            "Option B."
+        ),
     )
     opening: str = Field(OPENING, description="Beginning of the answer, before A or B.")
     layers: Blocks = Field(
@@ -232,7 +244,7 @@ class Lens(SpreadStudy):
 
     @property
     def _bytes_of_reading(self) -> int:
-        """Bytes that the file of a dilemma takes: lens and five numbers a head, of arm and block."""
+        """Bytes of a dilemma's file: lens and five numbers a head, of each arm and block."""
         config = self.judge.model.config.get_text_config()
         heads = int(getattr(config, "num_attention_heads", 0))
         return 4 * len(ARMS) * len(self.judge.numbers) * (1 + 5 * heads) + 2000
@@ -441,7 +453,7 @@ def _last_block_lines(lens_rows: "Sequence[LensRow]") -> list[str]:
     last_block = max(row.block for row in lens_rows)
     difference_of = {row.what: row.estimate for row in lens_rows if row.block == last_block}
     lines = []
-    for comparison in (INTROSPECTIVE_LESS_DIRECT, INTROSPECTIVE_LESS_CONTROL):
+    for comparison in (Comparison.INTROSPECTIVE_LESS_DIRECT, Comparison.INTROSPECTIVE_LESS_CONTROL):
         title = COMPARISON_TITLES[comparison].capitalize()
         difference = shown(difference_of[comparison], sign=True)
         lines.append(
@@ -454,7 +466,7 @@ def _last_block_lines(lens_rows: "Sequence[LensRow]") -> list[str]:
 def _comparison_picture(frame: pd.DataFrame, parting_rows: "Sequence[PartingRow]") -> Picture:
     """Curves of the differences, with the blocks where introspective and direct part shaded."""
     parting_of = {row.what: row for row in parting_rows}
-    parting = parting_of[INTROSPECTIVE_LESS_DIRECT]
+    parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
     caption = "95 % intervals."
     shaded_blocks = None
     if parting.is_shown:
@@ -548,7 +560,10 @@ def amount_text(amount: Estimate) -> str:
 
 
 LENS_WORDS = ClaimWords(
-    yes="separates the introspective prompt from the direct one {place}, by {effect}; closest: {competitor}",
+    yes=(
+        "separates the introspective prompt from the direct one {place}, by {effect}; closest: "
+        "{competitor}"
+    ),
     no="moves the answer by less than {smallest} after every block: {effect}",
     explained="separates the introspective prompt by {effect}, no more than {competitor}",
     checks={
@@ -559,9 +574,17 @@ LENS_WORDS = ClaimWords(
     },
     unmet={
         "several_blocks": "was read after one block alone",
-        "change": "is not shown to separate the introspective prompt from the direct one ({difference})",
-        "beyond_text": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
-        "beyond_other": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
+        "change": (
+            "is not shown to separate the introspective prompt from the direct one ({difference})"
+        ),
+        "beyond_text": (
+            "separates the introspective prompt from the direct one {place}, not shown from "
+            "{competitor}"
+        ),
+        "beyond_other": (
+            "separates the introspective prompt from the direct one {place}, not shown from "
+            "{competitor}"
+        ),
     },
     units={"several_blocks": amount_text},
     write=shift_text,
@@ -579,26 +602,20 @@ def lens_claim(
         subject: The model's name on the page.
     """
     parting_of = {row.what: row for row in parting_rows}
-    parting = parting_of[INTROSPECTIVE_LESS_DIRECT]
+    parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
     if parting.is_shown:
         effect = magnitude(parting.step)
     else:
-        effect = _largest_difference(lens_rows, INTROSPECTIVE_LESS_DIRECT)
+        effect = _largest_difference(lens_rows, Comparison.INTROSPECTIVE_LESS_DIRECT)
 
     block_count = len({row.block for row in lens_rows})
-    has_several_blocks = block_count > 1
     checks = [
-        Check(
-            "several_blocks",
-            Estimate(block_count, math.nan, math.nan, block_count, "block"),
-            Outcome.HOLDS if has_several_blocks else Outcome.OPEN,
-            remedy="" if has_several_blocks else "leave out --layers",
-        ),
+        _several_blocks_check(block_count),
         _parting_check("change", parting, lens_rows),
     ]
     controls = (
-        ("beyond_text", INTROSPECTIVE_LESS_CONTROL, CONTROL_LESS_DIRECT),
-        ("beyond_other", INTROSPECTIVE_LESS_OTHER, OTHER_LESS_DIRECT),
+        ("beyond_text", Comparison.INTROSPECTIVE_LESS_CONTROL, Comparison.CONTROL_LESS_DIRECT),
+        ("beyond_other", Comparison.INTROSPECTIVE_LESS_OTHER, Comparison.OTHER_LESS_DIRECT),
     )
     for check_name, comparison, control in controls:
         control_step = magnitude(parting_of[control].step)
@@ -611,15 +628,22 @@ def lens_claim(
 
 
 CONTROL_NAMES = {
-    CONTROL_LESS_DIRECT: "irrelevant text",
-    OTHER_LESS_DIRECT: "another assistant's prompt",
+    Comparison.CONTROL_LESS_DIRECT: "irrelevant text",
+    Comparison.OTHER_LESS_DIRECT: "another assistant's prompt",
 }
+
+
+def _several_blocks_check(block_count: int) -> Check:
+    block_estimate = Estimate(block_count, math.nan, math.nan, block_count, "block")
+    if block_count > 1:
+        return Check("several_blocks", block_estimate, Outcome.HOLDS)
+    return Check("several_blocks", block_estimate, Outcome.OPEN, remedy="leave out --layers")
 
 
 def _parting_check(
     name: str, parting: "PartingRow", lens_rows: "Sequence[LensRow]", *, competitor: str = ""
 ) -> Check:
-    """The check that the arms of a pair part; one of a control, which has a competitor, explains."""
+    """Whether the arms of a pair part; the check of a control, which has a competitor, explains."""
     explains = bool(competitor)
     step = magnitude(parting.step)
     if parting.is_shown:
@@ -653,7 +677,7 @@ def magnitude(estimate: Estimate) -> Estimate:
 
 
 def _largest_difference(lens_rows: "Sequence[LensRow]", comparison: str) -> Estimate:
-    """The difference that may be largest: if it is too small to matter, those after all blocks are."""
+    """The difference that may be largest: if it is too small to matter, all of them are."""
     sizes = []
     for row in lens_rows:
         difference = row.estimate
@@ -860,7 +884,7 @@ def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
     the last.
     """
     partings_by_comparison = tables["partings"].set_index("what")
-    parting_block = partings_by_comparison.loc[INTROSPECTIVE_LESS_DIRECT].block
+    parting_block = partings_by_comparison.loc[Comparison.INTROSPECTIVE_LESS_DIRECT].block
     read_blocks = tables[name].block
     if (read_blocks == parting_block).any():
         return int(parting_block), "where direct and introspective runs part"

@@ -4,17 +4,17 @@ figures and tables.
 No model is asked and nothing is fitted: every number is one of a run's folder, a mean of such, or a
 count of them.
 
-above         the supervised probe less asking and less each control, one row a run and control: the answer
+above         the supervised probe less asking and each control, a row a run and control: the answer
 models        one row a run
 scores        every method on every data set (figures 1 right, 12 to 23)
 groups        means over the data sets of a group (figures 2, 3)
 small_above_large  a small model's probe less a larger one's answers (§5.1)
-cases         in how many cases a probe is above each way of asking and above the other probe (§5.1, §5.2)
+cases         in how many cases a probe is above each way of asking and the other probe (§5.1, §5.2)
 depth         by layer, as a share of the model's blocks (figures 6, 7)
 rise          where these curves jump, and where they come near their best (appendix A)
 table1        probes of one data set on another (table 1); general: how many reach .95 there (§5.3)
 cosine        their directions (figure 5)
-adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from a probe and from asking (§5.4)
+adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from probe and asking (§5.4)
 table2        asking with a direction taken out (table 2)
 components    the first two components of the contrast differences (figure 1 left)
 missing       what some runs have and others do not, a sentence a row
@@ -316,7 +316,8 @@ GROUP_MEANS_NOTE = (
 )
 ASPECTS_NOTES = {
     "apart": (
-        "each aspect has a probe of its own, and a number is the mean over aspects, of every method."
+        "each aspect has a probe of its own, and a number is the mean over aspects, of every "
+        "method."
     ),
     "together": (
         "one probe learns from all aspects; the paper's code fits and averages each "
@@ -554,12 +555,15 @@ def _case_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
     by_case = from_asking.groupby(case_columns, sort=False, dropna=False)
     smallest_lead = by_case.agg(value=("value", "min"), low=("low", "min"), high=("high", "min"))
     from_each = smallest_lead.reset_index().assign(against=EACH_WAY_OF_ASKING)
-    counted = differences[differences.against.isin((*WAYS_OF_ASKING, "unsupervised"))]
-    counted = pd.concat([counted, from_each], ignore_index=True)
-    counted_of_six = counted[counted.dataset.isin(SETS_OF_GROUPS)]
+    counted_differences = differences[differences.against.isin((*WAYS_OF_ASKING, "unsupervised"))]
+    counted_differences = pd.concat([counted_differences, from_each], ignore_index=True)
+    differences_of_six = counted_differences[counted_differences.dataset.isin(SETS_OF_GROUPS)]
 
     rows = []
-    for data_sets, cases in ((SIX_DATA_SETS, counted_of_six), (ALL_DATA_SETS, counted)):
+    for data_sets, cases in (
+        (SIX_DATA_SETS, differences_of_six),
+        (ALL_DATA_SETS, counted_differences),
+    ):
         comparisons = cases.groupby(["probe", "against", "metric"], sort=False)
         for (probe, against, metric), compared_cases in comparisons:
             names = {"data_sets": data_sets, "probe": probe, "against": against, "metric": metric}

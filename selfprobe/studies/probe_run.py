@@ -61,8 +61,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     reads: ClassVar[frozenset[str]] = frozenset()
 
     datasets: tuple[str, ...] = Field(
-        description="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, "
-        "hf:…."
+        description=(
+            "Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, "
+            ".tsv, .parquet, hf:…."
+        ),
     )
     question: str | None = Field(
         None, description='Criterion for your own pairs. Default: "more helpful".'
@@ -78,7 +80,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     longest: int | None = Field(None, ge=1, description="Skip pairs longer than this many tokens.")
     path: Literal["auto", "shared_cache", "two_forwards"] = Field(
         "auto",
-        description="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
+        description=(
+            "Way of the forward passes; auto takes the fastest that agrees with two plain ones."
+        ),
     )
     batch_tokens: int | None = Field(
         None, ge=1, description="Number of tokens per batch. Default: 1024 on a CPU, else 16384."
@@ -91,24 +95,33 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         ("probes",), description="Parts to make: probes, ablate, finetune."
     )
     models: OpenModels = Field(
-        description="Models whose weights are read, comma-separated: smollm2, a folder, a .gguf file or a hub name; "
-        "with several, each gets a folder in --out."
+        description=(
+            "Models whose weights are read, comma-separated: smollm2, a folder, a .gguf file or a "
+            "hub name; with several, each gets a folder in --out."
+        ),
     )
     model: OpenModel = Field("", exclude=True)
     preset: Literal["strict", "paper", "released-code"] = Field(
         "strict",
-        description="strict is the honest measurement; the others replicate. released-code also trains judges as the "
-        "paper's public scripts do, one for each group of data sets (text quality, common sense).",
+        description=(
+            "strict is the honest measurement; the others replicate. released-code also trains "
+            "judges as the paper's public scripts do, one for each group of data sets (text "
+            "quality, common sense)."
+        ),
     )
     prompts: Literal["paper", "conversations"] | None = Field(
         None,
-        description="Prompts: the paper's with the question in a separate line, or of whole conversations (MT-Bench "
-        "without judges who are authors). Default: the preset's.",
+        description=(
+            "Prompts: the paper's with the question in a separate line, or of whole conversations "
+            "(MT-Bench without judges who are authors). Default: the preset's."
+        ),
     )
     aspects: Literal["together", "apart"] | None = Field(
         None,
-        description="Probes for SummEval, NEWSROOM, HANNA: one for all aspects, or one for each and their mean. "
-        "Default: the preset's (apart, except for strict).",
+        description=(
+            "Probes for SummEval, NEWSROOM, HANNA: one for all aspects, or one for each and their "
+            "mean. Default: the preset's (apart, except for strict)."
+        ),
     )
     train: int | None = Field(
         None, ge=1, description="Train on N pairs of each data set, test on the others."
@@ -119,7 +132,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     )
     orientation: str | None = Field(
         None,
-        description="Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the preset's.",
+        description=(
+            "Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the "
+            "preset's."
+        ),
     )
     logs: Repeated = Field(
         (),
@@ -127,23 +143,33 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     )
     random_weights: bool | None = Field(
         None,
-        description="Control: the same architecture with random weights. Default: up to 1 billion parameters.",
+        description=(
+            "Control: the same architecture with random weights. Default: up to 1 billion "
+            "parameters."
+        ),
     )
     scoring: bool | None = Field(
         None,
-        description="Also ask for a score of each text alone (direct scoring, G-Eval). Default: for summeval, "
-        "newsroom, hanna.",
+        description=(
+            "Also ask for a score of each text alone (direct scoring, G-Eval). Default: for "
+            "summeval, newsroom, hanna."
+        ),
     )
     processes: int = Field(1, ge=1, description="Number of processes that fit.")
     against: str | None = Field(
         None,
-        description="Folder of a run of this model and data without --system, whose probes also read these states.",
+        description=(
+            "Folder of a run of this model and data without --system, whose probes also read these "
+            "states."
+        ),
     )
     rate: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Learning rate of the judge; it falls to 0 over the last fifth of the steps. Default: "
+        description=(
+            "Learning rate of the judge; it falls to 0 over the last fifth of the steps. Default: "
+        )
         + ", ".join(
             f"{lora:g} (with --full {full:g}) of {name}"
             for name, (lora, full, _) in PRESET_RATES.items()
@@ -161,7 +187,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     samples: int = Field(
         5000,
         ge=1,
-        description="Train the judge on a random sample of this many texts: a pair in one order each.",
+        description=(
+            "Train the judge on a random sample of this many texts: a pair in one order each."
+        ),
     )
     seed: int = Field(0, ge=0, description="Random seed of the judge's training.")
 

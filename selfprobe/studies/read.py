@@ -4,7 +4,8 @@ attention and patch.
 Patching (paper 003, §5.2: 23.9 %) asks how much of the change of the answer attention patterns
 bring. For it the folder of `lens` also holds:
 
-    patches/KEY.npz         a dilemma's logit differences under patched patterns, and its attention by place
+    patches/KEY.npz     a dilemma's logit differences under patched patterns, and its attention by
+                        place
 """
 
 import math
@@ -99,7 +100,10 @@ class Patch(Lens):
     )
     layers: Blocks = Field(
         "",
-        description="Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0. Default: where the runs part.",
+        description=(
+            "Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0. Default: where the "
+            "runs part."
+        ),
     )
 
     @property
@@ -255,7 +259,7 @@ class Patch(Lens):
 
     @property
     def _single_and_mean_variants(self) -> "tuple[tuple[Variant, ...], tuple[Variant, ...]]":
-        """Variants with the patterns of one dilemma, and those with the mean pattern of the others."""
+        """Variants with the patterns of one dilemma, and with the mean pattern of the others."""
         from selfprobe.mechanism.reading import MEAN
 
         variants = self.patching_plan.variants
@@ -400,18 +404,21 @@ PATTERN_CONTROLS = (
         "patch fewer blocks (--layers)",
     ),
 )
+PATTERN_CHECKS = {
+    control.check: f"taking over more than with {control.label}" for control in PATTERN_CONTROLS
+}
+"""Name of a control's check → what it requires."""
 PATCH_WORDS = ClaimWords(
     yes="takes over {effect} of the shift with the other run's patterns; closest is {competitor}",
     no="takes over less than a tenth of the shift with the other run's patterns: {effect}",
-    explained="takes over no more of the shift with the other run's patterns than with {competitor}",
+    explained=(
+        "takes over no more of the shift with the other run's patterns than with {competitor}"
+    ),
     checks={
         "several_dilemmas": "asked about enough dilemmas",
         "shift": "answering otherwise under the other prompt",
         "brings": "taking over the shift with the other run's patterns",
-        **{
-            control.check: f"taking over more than with {control.label}"
-            for control in PATTERN_CONTROLS
-        },
+        **PATTERN_CHECKS,
     },
     unmet={
         "several_dilemmas": "cannot be told by {dilemmas} dilemmas",
@@ -420,7 +427,7 @@ PATCH_WORDS = ClaimWords(
     units={
         "several_dilemmas": amount_text,
         "shift": partial(shown, sign=True),
-        **{control.check: points for control in PATTERN_CONTROLS},
+        **dict.fromkeys(PATTERN_CHECKS, points),
     },
     write=percents,
 )
@@ -488,25 +495,25 @@ def patch_claim(rows: Sequence[PatchRow], subject: str) -> Claim:
     """
     shift = rows[0].estimate
     donor_share = rows[1].share
-    is_enough = shift.n >= FEWEST_WITH_INTERVAL
-    is_shift = shift.low * shift.high > 0
     checks = [
-        Check(
-            name="several_dilemmas",
-            difference=Estimate(shift.n, math.nan, math.nan, shift.n, UNIT),
-            outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
-            remedy="" if is_enough else f"{FEWEST_WITH_INTERVAL} are the least",
+        _condition_check(
+            "several_dilemmas",
+            Estimate(shift.n, math.nan, math.nan, shift.n, UNIT),
+            is_met=shift.n >= FEWEST_WITH_INTERVAL,
+            remedy=f"{FEWEST_WITH_INTERVAL} are the least",
         ),
-        Check(
-            name="shift",
-            difference=shift,
-            outcome=Outcome.HOLDS if is_shift else Outcome.OPEN,
-            remedy="" if is_shift else "add dilemmas",
-        ),
+        _condition_check("shift", shift, is_met=shift.low * shift.high > 0, remedy="add dilemmas"),
         _share_check("brings", donor_share, remedy="add dilemmas"),
     ]
     checks += [_pattern_check(control, rows) for control in PATTERN_CONTROLS]
     return Claim(subject, donor_share, tuple(checks), SMALLEST_SHARE, {"dilemmas": str(shift.n)})
+
+
+def _condition_check(name: str, difference: Estimate, *, is_met: bool, remedy: str) -> Check:
+    """A condition without which nothing can be said."""
+    if is_met:
+        return Check(name, difference, Outcome.HOLDS)
+    return Check(name, difference, Outcome.OPEN, remedy=remedy)
 
 
 def _share_check(
@@ -669,8 +676,10 @@ class Read(Patch):
     )
     layers: Blocks = Field(
         "",
-        description="Blocks, as 8,16,24 or 0-31:4, from 0: with patch those that are patched (default: where the runs "
-        "part), else those that are read (default: all).",
+        description=(
+            "Blocks, as 8,16,24 or 0-31:4, from 0: with patch those that are patched (default: "
+            "where the runs part), else those that are read (default: all)."
+        ),
     )
 
     @model_validator(mode="after")
