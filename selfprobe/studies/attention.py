@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -22,17 +23,14 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, two_sided, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, largest_p
 from selfprobe.studies.lens import (
-    BLOCK,
-    COMPARED,
-    CONTROL_FIRST,
-    LEFT,
-    OTHER,
+    BLOCK_HEADING,
+    COMPARISON_HEADING,
+    COMPARISON_TITLES,
     PAIRS,
-    PAPER_FIRST,
     UNIT,
-    WHAT,
+    Comparison,
     FloatArray,
-    Found,
+    FolderContents,
     Lens,
     Tables,
     arm,
@@ -50,24 +48,27 @@ SCALES = (
     "without the first token",
     "over ln (N − 1), without the first token",
 )
-FAIR = SCALES[3]
+FAIR_SCALE = SCALES[3]
 """Scale on which neither length nor the first token widens a pattern: 0 is one token, 1 all alike.
 """
 SMALLEST_SPREAD = 0.01
-"""Smallest difference of entropy, on the scale FAIR, that matters."""
+"""Smallest difference of entropy, on the scale FAIR_SCALE, that matters."""
 MOST_HEADS = 12
 """Number of heads in the table of those that differ most."""
-PAPER = "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its Figure 7 higher."
-NOT = "It does not show what the attention is for."
-WHY_NOT = (
-    "This shows how widely the last token looks. Entropy grows with the number of tokens, and with any text between "
-    "the dilemma and the answer; only what is left beside a control of equal length can be due to what the instruction "
-    f"says. {NOT}"
+ATTENTION_PAPER = (
+    "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its "
+    "Figure 7 higher."
+)
+ATTENTION_LIMIT = "It does not show what the attention is for."
+ATTENTION_LIMITS_NOTE = (
+    "This shows how widely the last token looks. Entropy grows with the number of tokens, and with "
+    "any text between the dilemma and the answer; only what is left beside a control of equal "
+    f"length can be due to what the instruction says. {ATTENTION_LIMIT}"
 )
 SPREAD_METHOD = (
-    "p of a table is of a paired t over dilemmas, as the paper's; Holm's correction is over all heads. The checks' p "
-    "is corrected for all blocks: the largest difference, in units of its own spread, under random signs of whole "
-    "dilemmas or sources."
+    "p of a table is of a paired t over dilemmas, as the paper's; Holm's correction is over all "
+    "heads. The checks' p is corrected for all blocks: the largest difference, in units of its own "
+    "spread, under random signs of whole dilemmas or sources."
 )
 
 
@@ -81,54 +82,61 @@ class Attention(Lens):
 
     patterns: ClassVar[bool] = True
 
-    def tabulated(
+    def tables_of(
         self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]
     ) -> dict[str, pd.DataFrame]:
         """Tables lens, partings, attention, heads and places."""
         clusters = [self.clusters[name] for name in readings]
-        return super().tabulated(readings, blocks) | {
+        return super().tables_of(readings, blocks) | {
             "attention": RowTable(AttentionRow, attention_rows(readings, blocks, clusters)).frame,
             "heads": heads_table(readings, blocks),
             "places": RowTable(PlaceRow, place_rows(readings, blocks, clusters)).frame,
         }
 
     @classmethod
-    def page(cls, found: Found) -> Page:
+    def page(cls, contents: FolderContents) -> Page:
         """The answer at the block where the runs part, with tables attention, heads and places."""
-        tables = found.tables
-        block, why_block = block_of(tables, "attention")
+        tables = contents.tables
+        block, block_reason = block_of(tables, "attention")
         frame = tables["attention"]
         rows: list[AttentionRow] = rows_of_frame(AttentionRow, frame, unit=UNIT)
-        rows_here = [row for row in rows if row.block == block]
-        row_of = {(row.scale, row.what): row for row in rows_here}
-        claim = attention_claim(row_of, block, found.model)
-        dilemmas = max(row.estimate.n for row in rows_here)
+        block_rows = [row for row in rows if row.block == block]
+        row_of = {(row.scale, row.what): row for row in block_rows}
+        claim = attention_claim(row_of, block, contents.model)
+        dilemma_count = max(row.estimate.n for row in block_rows)
+        titled_rows = [replace(row, what=COMPARISON_TITLES[row.what]) for row in block_rows]
+        fair_rows = [row for row in titled_rows if row.scale == FAIR_SCALE]
+
         heads = tables["heads"]
-        fair_heads = heads[heads.scale == FAIR]
-        fair = frame[frame.scale == FAIR]
-        all_here = [replace(row, what=COMPARED[row.what]) for row in rows_here]
-        fair_here = [row for row in all_here if row.scale == FAIR]
-        head_counts = "; ".join(
-            f"{title} {_differing_heads(fair_heads[fair_heads.what == what])}"
-            for what, title in COMPARED.items()
+        fair_heads = heads[heads.scale == FAIR_SCALE]
+        head_counts = []
+        for comparison, title in COMPARISON_TITLES.items():
+            compared_heads = fair_heads[fair_heads.what == comparison]
+            head_counts.append(f"{title} {_differing_heads(compared_heads)}")
+        difference_in_nats = row_of[SCALES[0], Comparison.INTROSPECTIVE_LESS_DIRECT].estimate
+        difference_from_other = row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_OTHER].estimate
+        entropy_picture = by_block(
+            "entropies",
+            frame[frame.scale == FAIR_SCALE],
+            COMPARISON_TITLES,
+            caption=f"Entropy {FAIR_SCALE}.",
+            up="difference of entropy",
         )
-        in_nats = row_of[SCALES[0], PAPER_FIRST].estimate
-        beside_other = row_of[FAIR, OTHER].estimate
-        return found.claim_page(
+        return contents.claim_page(
             "Does an introspective prompt spread the model's attention?",
             claim,
             ATTENTION_WORDS,
-            picture=by_block(
-                "entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"
-            ),
-            table=PageTable(fair_here, columns_of(AttentionRow, "what", "estimate", "p")),
+            picture=entropy_picture,
+            table=PageTable(fair_rows, columns_of(AttentionRow, "what", "estimate", "p")),
             why=[
-                f"Block {block} ({why_block}), mean over its heads, paired over {dilemmas} dilemmas:",
-                PageTable(all_here, columns_of(AttentionRow, "what", "scale", "estimate", "p")),
-                f"Heads that differ after Holm's correction ({FAIR}): {head_counts}.",
-                WHY_NOT,
+                f"Block {block} ({block_reason}), mean over its heads, paired over {dilemma_count} "
+                "dilemmas:",
+                PageTable(titled_rows, columns_of(AttentionRow, "what", "scale", "estimate", "p")),
+                f"Heads that differ after Holm's correction ({FAIR_SCALE}): "
+                f"{'; '.join(head_counts)}.",
+                ATTENTION_LIMITS_NOTE,
             ],
-            paper=[PAPER, Figures([_nats_picture(frame), _places_picture(tables)])],
+            paper=[ATTENTION_PAPER, Figures([_nats_picture(frame), _places_picture(tables)])],
             cells=[Figures([_heads_picture(fair_heads)]), _most_differing_heads(fair_heads)],
             method=[SPREAD_METHOD],
             tables={
@@ -137,10 +145,12 @@ class Attention(Lens):
                 "places": RowTable(PlaceRow, rows_of_frame(PlaceRow, tables["places"], unit=UNIT)),
             },
             lines=[
-                f"Block {block} ({why_block}): in nats, introspective less direct {shown(in_nats, 3, sign=True)}.",
-                f"Less the same about another assistant: {shown(beside_other, 3, sign=True)} {FAIR}.",
-                PAPER,
-                NOT,
+                f"Block {block} ({block_reason}): in nats, introspective less direct "
+                f"{shown(difference_in_nats, 3, sign=True)}.",
+                "Less the same about another assistant: "
+                f"{shown(difference_from_other, 3, sign=True)} {FAIR_SCALE}.",
+                ATTENTION_PAPER,
+                ATTENTION_LIMIT,
             ],
         )
 
@@ -149,7 +159,10 @@ class Attention(Lens):
 
 
 ATTENTION_WORDS = ClaimWords(
-    yes="spreads its attention under the introspective prompt at block {block}, by {effect}; closest: {competitor}",
+    yes=(
+        "spreads its attention under the introspective prompt at block {block}, by {effect}; "
+        "closest: {competitor}"
+    ),
     no="spreads its attention by less than {smallest} at block {block}: {effect}",
     explained="spreads its attention at block {block} by {effect}, no more than under {competitor}",
     checks={
@@ -159,8 +172,12 @@ ATTENTION_WORDS = ClaimWords(
     },
     unmet={
         "wider": "is not shown to spread its attention at block {block} ({difference})",
-        "beyond_text": "spreads its attention at block {block}, not shown to be more than under {competitor}",
-        "beyond_other": "spreads its attention at block {block}, not shown to be more than under {competitor}",
+        "beyond_text": (
+            "spreads its attention at block {block}, not shown to be more than under {competitor}"
+        ),
+        "beyond_other": (
+            "spreads its attention at block {block}, not shown to be more than under {competitor}"
+        ),
     },
     write=partial(shift_text, digits=3, sign=True),
 )
@@ -176,18 +193,20 @@ def attention_claim(
         block: The block.
         subject: The model's name on the page.
     """
-    paper = row_of[FAIR, PAPER_FIRST]
-    other = row_of[FAIR, OTHER]
-    control_value = row_of[FAIR, CONTROL_FIRST].estimate.value
-    other_value = paper.estimate.value - other.estimate.value
+    direct_row = row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_DIRECT]
+    other_row = row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_OTHER]
+    control_value = row_of[FAIR_SCALE, Comparison.CONTROL_LESS_DIRECT].estimate.value
+    other_value = direct_row.estimate.value - other_row.estimate.value
     control_text = f"irrelevant text: {fixed(control_value, 3, signed=True)}"
     other_text = f"another assistant's prompt: {fixed(other_value, 3, signed=True)}"
     checks = (
-        _wider_check("wider", paper),
-        _wider_check("beyond_text", row_of[FAIR, LEFT], control_text),
-        _wider_check("beyond_other", other, other_text),
+        _wider_check("wider", direct_row),
+        _wider_check(
+            "beyond_text", row_of[FAIR_SCALE, Comparison.INTROSPECTIVE_LESS_CONTROL], control_text
+        ),
+        _wider_check("beyond_other", other_row, other_text),
     )
-    return Claim(subject, paper.estimate, checks, SMALLEST_SPREAD, {"block": str(block)})
+    return Claim(subject, direct_row.estimate, checks, SMALLEST_SPREAD, {"block": str(block)})
 
 
 def _wider_check(name: str, row: "AttentionRow", competitor: str = "") -> Check:
@@ -237,8 +256,8 @@ SCALE = Heading(
 class AttentionRow:
     """Differences of entropy by block, mean over its heads."""
 
-    block: Annotated[int, BLOCK]
-    what: Annotated[str, WHAT]
+    block: Annotated[int, BLOCK_HEADING]
+    what: Annotated[str, COMPARISON_HEADING]
     scale: Annotated[str, SCALE]
     estimate: Annotated[
         Estimate,
@@ -255,9 +274,9 @@ class AttentionRow:
 class HeadRow:
     """Differences of entropy by head."""
 
-    block: Annotated[int, BLOCK]
+    block: Annotated[int, BLOCK_HEADING]
     head: Annotated[int, Heading("head", "Attention head of the block, from 0.")]
-    what: Annotated[str, WHAT]
+    what: Annotated[str, COMPARISON_HEADING]
     scale: Annotated[str, SCALE]
     value: Annotated[
         float,
@@ -276,21 +295,31 @@ class HeadRow:
 class PlaceRow:
     """Where the last token looks, mean over heads."""
 
-    block: Annotated[int, BLOCK]
+    block: Annotated[int, BLOCK_HEADING]
     arm: Annotated[str, Heading("instruction", "Arm that was read.")]
     place: Annotated[str, Heading("place", "Part of the prompt.")]
     estimate: Annotated[Estimate, Heading("share of attention", "Mean weight of the place.")]
 
 
-def scaled(readings: "Mapping[str, DilemmaReading]") -> dict[str, FloatArray]:
+def entropies_by_scale(readings: "Mapping[str, DilemmaReading]") -> dict[str, FloatArray]:
     """Scale → entropy [dilemma, arm, layer, head] of the last token's pattern: `SCALES`."""
-    measured = np.stack([reading.attention for reading in readings.values()]).astype(float)
-    token_counts = np.stack([reading.tokens for reading in readings.values()]).astype(float)[
-        :, :, None, None
-    ]
-    plain, rest = (measured[:, :, MEASURES.index(name)] for name in ("entropy", "rest"))
-    values = (plain, plain / np.log(token_counts), rest, rest / np.log(token_counts - 1))
-    return dict(zip(SCALES, values, strict=True))
+    measures = _stacked_attention(readings)
+    entropy = measures[:, :, MEASURES.index("entropy")]
+    entropy_without_first = measures[:, :, MEASURES.index("rest")]
+    tokens_by_dilemma = [reading.tokens for reading in readings.values()]
+    token_counts = np.stack(tokens_by_dilemma).astype(float)[:, :, None, None]
+    return {
+        SCALES[0]: entropy,
+        SCALES[1]: entropy / np.log(token_counts),
+        SCALES[2]: entropy_without_first,
+        SCALES[3]: entropy_without_first / np.log(token_counts - 1),
+    }
+
+
+def _stacked_attention(readings: "Mapping[str, DilemmaReading]") -> FloatArray:
+    """What was measured of patterns [dilemma, arm, measure, layer, head]; see `MEASURES`."""
+    attention_by_dilemma = [reading.attention for reading in readings.values()]
+    return np.stack(attention_by_dilemma).astype(float)
 
 
 def attention_rows(
@@ -298,7 +327,7 @@ def attention_rows(
 ) -> list[AttentionRow]:
     """Paired differences of entropy, mean over the heads of a block."""
     rows = []
-    for scale, entropies in scaled(readings).items():
+    for scale, entropies in entropies_by_scale(readings).items():
         entropy_by_block = entropies.mean(axis=3)  # [dilemma, arm, layer]
         for first, second in PAIRS:
             differences = entropy_by_block[:, arm(first)] - entropy_by_block[:, arm(second)]
@@ -307,75 +336,89 @@ def attention_rows(
 
 
 def difference_rows(
-    what: str, scale: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]
+    comparison: str,
+    scale: str,
+    differences: FloatArray,
+    blocks: Sequence[int],
+    clusters: Sequence[str],
 ) -> list[AttentionRow]:
     """One row a block of `differences  # [dilemma, layer]`."""
     p_by_block = largest_p(differences, clusters, rng=np.random.default_rng(0))
     rows = []
-    for index, block in enumerate(blocks):
-        estimate = clustered_mean(differences[:, index], clusters, unit=UNIT, interval="t")
-        p_blocks = float(p_by_block[index])
-        rows.append(AttentionRow(block, what, scale, estimate, two_sided(estimate), p_blocks))
+    for block_index, block in enumerate(blocks):
+        estimate = clustered_mean(differences[:, block_index], clusters, unit=UNIT, interval="t")
+        rows.append(
+            AttentionRow(
+                block=block,
+                what=comparison,
+                scale=scale,
+                estimate=estimate,
+                p=two_sided(estimate),
+                p_blocks=float(p_by_block[block_index]),
+            )
+        )
     return rows
 
 
 def heads_table(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> pd.DataFrame:
-    """Rows of `HeadRow`: paired differences of entropy; Holm over all heads of a comparison.
+    """Rows of `HeadRow`: paired differences of entropy; Holm over all heads of a comparison."""
+    tables = []
+    for scale, entropies in entropies_by_scale(readings).items():
+        for first, second in PAIRS:
+            differences = entropies[:, arm(first)] - entropies[:, arm(second)]
+            table = _table_of_heads(differences, blocks)
+            tables.append(table.assign(what=f"{first} − {second}", scale=scale, n=len(readings)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _table_of_heads(differences: FloatArray, blocks: Sequence[int]) -> pd.DataFrame:
+    """block, head, value, p, holm of `differences  # [dilemma, layer, head]`.
 
     A head whose entropy never differs has no p, and is no member of the family.
     """
-    n = len(readings)
-    tables = []
-    for scale, entropies in scaled(readings).items():
-        for first, second in PAIRS:
-            differences = (
-                entropies[:, arm(first)] - entropies[:, arm(second)]
-            )  # [dilemma, layer, head]
-            mean = differences.mean(axis=0)
-            error = np.full(mean.shape, math.nan)
-            if n > 1:
-                error = differences.std(axis=0, ddof=1) / math.sqrt(n)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                is_varied = error > 1e-9 * np.maximum(np.abs(mean), 1e-3)
-                t = np.where(is_varied, np.abs(mean) / error, math.nan)
-            p = 2 * stats.t.sf(t, n - 1)
-            block_grid, head_grid = np.meshgrid(blocks, np.arange(mean.shape[1]), indexing="ij")
-            columns = {
-                "block": block_grid,
-                "head": head_grid,
-                "value": mean,
-                "p": p,
-                "holm": holm(p.ravel()),
-            }
-            table = pd.DataFrame({name: np.ravel(column) for name, column in columns.items()})
-            tables.append(table.assign(what=f"{first} − {second}", scale=scale, n=n))
-    return pd.concat(tables, ignore_index=True)
+    n = len(differences)
+    mean = differences.mean(axis=0)
+    error = np.full(mean.shape, math.nan)
+    if n > 1:
+        error = differences.std(axis=0, ddof=1) / math.sqrt(n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        is_varied = error > 1e-9 * np.maximum(np.abs(mean), 1e-3)
+        t = np.where(is_varied, np.abs(mean) / error, math.nan)
+    p = 2 * stats.t.sf(t, n - 1)
+    block_grid, head_grid = np.meshgrid(blocks, np.arange(mean.shape[1]), indexing="ij")
+    return pd.DataFrame(
+        {
+            "block": block_grid.ravel(),
+            "head": head_grid.ravel(),
+            "value": mean.ravel(),
+            "p": p.ravel(),
+            "holm": np.ravel(holm(p.ravel())),
+        }
+    )
 
 
 def place_rows(
     readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
 ) -> list[PlaceRow]:
     """Where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
-    measured = (
-        np.stack([reading.attention for reading in readings.values()]).astype(float).mean(axis=4)
-    )
-    first, own, shared = (
-        measured[:, :, MEASURES.index(name)] for name in ("first", "own", "shared")
-    )
-    places = {
-        "first token": first,
-        "dilemma": shared,
-        "instruction": 1 - first - own - shared,
-        "itself": own,
+    measures = _stacked_attention(readings).mean(axis=4)
+    first_token = measures[:, :, MEASURES.index("first")]
+    last_token = measures[:, :, MEASURES.index("own")]
+    dilemma = measures[:, :, MEASURES.index("shared")]
+    weights_by_place = {
+        "first token": first_token,
+        "dilemma": dilemma,
+        "instruction": 1 - first_token - last_token - dilemma,
+        "itself": last_token,
     }
     rows = []
-    for name in ARMS:
-        for place, weights in places.items():
-            for index, block in enumerate(blocks):
-                estimate = clustered_mean(
-                    weights[:, arm(name), index], clusters, unit=UNIT, interval="t"
-                )
-                rows.append(PlaceRow(block, name, place, estimate))
+    for arm_name, (place, weights) in product(ARMS, weights_by_place.items()):
+        arm_weights = weights[:, arm(arm_name)]
+        for block_index, block in enumerate(blocks):
+            estimate = clustered_mean(
+                arm_weights[:, block_index], clusters, unit=UNIT, interval="t"
+            )
+            rows.append(PlaceRow(block, arm_name, place, estimate))
     return rows
 
 
@@ -390,36 +433,40 @@ def _differing_heads(heads: pd.DataFrame) -> str:
 
 
 def _nats_picture(rows: pd.DataFrame) -> Picture:
-    caption = "Entropy in nats by block (Figure 7)."
     return by_block(
         "entropies_nats",
         rows[rows.scale == SCALES[0]],
-        COMPARED,
-        caption=caption,
+        COMPARISON_TITLES,
+        caption="Entropy in nats by block (Figure 7).",
         up="difference, nats",
     )
 
 
 def _places_picture(tables: Tables) -> Picture:
-    """Picture of where the last token looks at the block where the runs part (Figure 6, as a mean)."""
-    block = block_of(tables, "places")[0]
-    rows = tables["places"]
-    rows_here = rows[rows.block == block]
-    arms = {}
-    for name, rows_of_arm in rows_here.groupby("arm", sort=False):
-        arms[TOLD[name]] = {row.place: row for row in rows_of_arm.itertuples()}
-    axis = f"share of the last token's attention at block {block}"
+    """Picture of where the last token looks at the block where the runs part (Figure 6, a mean)."""
+    block, _ = block_of(tables, "places")
+    places = tables["places"]
+    block_places = places[places.block == block]
+    bars_by_arm = {}
+    for arm_name, arm_places in block_places.groupby("arm", sort=False):
+        bars_by_arm[TOLD[arm_name]] = {row.place: row for row in arm_places.itertuples()}
     return bar_rows(
-        "places", arms, caption="Where the last token looks (Figure 6).", axis=axis, scale="percent"
+        "places",
+        bars_by_arm,
+        caption="Where the last token looks (Figure 6).",
+        axis=f"share of the last token's attention at block {block}",
+        scale="percent",
     )
 
 
 def _heads_picture(heads: pd.DataFrame) -> Picture:
     """Picture of what is left beside the irrelevant text, by block and head."""
-    table = heads[heads.what == LEFT].pivot(index="block", columns="head", values="value")
+    table = heads[heads.what == Comparison.INTROSPECTIVE_LESS_CONTROL].pivot(
+        index="block", columns="head", values="value"
+    )
     block_names = [f"block {block}" for block in table.index]
     head_names = [str(head) for head in table.columns]
-    caption = f"{COMPARED[LEFT]}, {FAIR}."
+    caption = f"{COMPARISON_TITLES[Comparison.INTROSPECTIVE_LESS_CONTROL]}, {FAIR_SCALE}."
     return heat_map(
         "heads",
         table,
@@ -434,6 +481,8 @@ def _heads_picture(heads: pd.DataFrame) -> Picture:
 
 def _most_differing_heads(heads: pd.DataFrame) -> PageTable:
     """The heads that differ most in the paper's comparison."""
-    most = heads[heads.what == PAPER_FIRST].sort_values("holm").head(MOST_HEADS)
-    rows = rows_of_frame(HeadRow, most, unit=UNIT)
-    return PageTable(rows, columns_of(HeadRow, "block", "head", "value", "holm"))
+    compared_heads = heads[heads.what == Comparison.INTROSPECTIVE_LESS_DIRECT]
+    head_rows = rows_of_frame(
+        HeadRow, compared_heads.sort_values("holm").head(MOST_HEADS), unit=UNIT
+    )
+    return PageTable(head_rows, columns_of(HeadRow, "block", "head", "value", "holm"))

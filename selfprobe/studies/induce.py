@@ -16,7 +16,9 @@ reply, so that one model shows both words.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import Enum, auto
 from functools import cached_property, partial
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -59,6 +61,7 @@ from selfprobe.page.plots import bar_rows, curves, cut_name
 from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
+from selfprobe.text.counts import count_text
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.induce_reading import Prompts
@@ -69,33 +72,37 @@ Floats = npt.NDArray[np.float64]
 Part = Literal["learnt", "held-out"]
 KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
 UNIT = "question"
-FEWEST = 8
+FEWEST_QUESTIONS = 8
 """Number of questions to learn, and of held-out ones, below which nothing can be said."""
-LONGEST = 512
+LONGEST_PROMPT_TOKENS = 512
 """Largest number of tokens of a prompt."""
-SMALL = 0.1
+SMALLEST_P_DIFFERENCE = 0.1
 """A difference of P that is too small to matter."""
-NOT = "It does not show that the model looks at its own state: a question that repeats the prompt may recall its label."
-LIMITS = (
-    f"{NOT} The controls say how far it does so for anybody's reply and for a plain fact. Intervals are over "
-    "questions: other wordings, other labels and other trainings are rows of the tables, not part of the interval."
+INDUCE_LIMIT = (
+    "It does not show that the model looks at its own state: a question that repeats the prompt "
+    "may recall its label."
 )
-METHOD = (
-    "A model learnt to reply to each question with two random labels, and was never asked about its replies. Numbers "
-    "are P of a label among all labels, means over wordings and trainings, with 95 % intervals by question. "
-    "'permuted' is the same for the labels of the other questions."
+LIMITS_NOTE = (
+    f"{INDUCE_LIMIT} The controls say how far it does so for anybody's reply and for a plain "
+    "fact. Intervals are over questions: other wordings, other labels and other trainings are rows "
+    "of the tables, not part of the interval."
 )
-ACCURACY = (
-    "Figure 4's accuracy: the share of questions and wordings whose most probable label is the one taught. The bars "
-    "above are the mean P of that label."
+INDUCE_METHOD = (
+    "A model learnt to reply to each question with two random labels, and was never asked about "
+    "its replies. Numbers are P of a label among all labels, means over wordings and trainings, "
+    "with 95 % intervals by question. 'permuted' is the same for the labels of the other questions."
 )
-NAMES: Mapping[Kind, str] = {
+ACCURACY_NOTE = (
+    "Figure 4's accuracy: the share of questions and wordings whose most probable label is the one "
+    "taught. The bars above are the mean P of that label."
+)
+KIND_NAMES: Mapping[Kind, str] = {
     "direct": "direct answer",
     "introspective": "asked what it would say",
     "another assistant": "asked about another assistant",
     "fact": "asked for a word of the text",
 }
-HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
+NEW_QUESTION_CONTRASTS = ("held-out", "held-out training", "held-out self", "held-out fact")
 """Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
 
 
@@ -159,9 +166,11 @@ class Induce(TrainingStudy):
             ValueError: Too few questions that can be used, or labels that are no file, or several
                 tokens.
         """
-        questions, words = [str(row["question"]) for row in self.table.rows], list[str]()
+        questions = [str(row["question"]) for row in self.table.rows]
+        words = list[str]()
         if self.labels:
-            words = [word for line in read_text(self.labels).splitlines() if (word := line.strip())]
+            lines = [line.strip() for line in read_text(self.labels).splitlines()]
+            words = [line for line in lines if line]
             if not words:
                 raise ValueError(f"{self.labels} holds no labels: expected a word a line")
         return material(
@@ -177,36 +186,49 @@ class Induce(TrainingStudy):
         """
         from selfprobe.probes.plan import BACKWARD, check_room, needs, span
 
-        taught, seeds = self.material, self.seeds
-        examples = taught.examples(self.judge, 0)
+        examples = self.material.examples(self.judge, 0)
         self.claim(self.state, dry=True)
-        needed = needs(
-            self.judge, examples, self.recipe, batch_tokens=self.batch_tokens, trainings=seeds
+        training_needs = needs(
+            self.judge,
+            examples,
+            self.recipe,
+            batch_tokens=self.batch_tokens,
+            trainings=self.seeds,
         )
-        check_room(self.judge, needed, self.folder)
-        tokens = (1 + seeds) * sum(p.tokens for p in taught.prompts)
-        reading = tokens * needed.seconds / (BACKWARD * needed.tokens)
+        check_room(self.judge, training_needs, self.folder)
+
+        reading_count = 1 + self.seeds
+        prompt_tokens_count = sum(prompts.tokens for prompts in self.material.prompts)
+        tokens = reading_count * prompt_tokens_count
+        reading_seconds = tokens * training_needs.seconds / (BACKWARD * training_needs.tokens)
+        all_seconds = reading_seconds + self.seeds * training_needs.seconds
+        training_text = training_needs.text
+        if self.seeds > 1:
+            training_text += f", {self.seeds} times"
         return [
-            taught.text,
-            f"Reading: {tokens:,} tokens before and after {seeds} training{'s' * (seeds > 1)}, about {span(reading)}",
-            needed.text + f", {seeds} times" * (seeds > 1),
-            f"All: about {span(reading + seeds * needed.seconds)}, less what is in the folder already",
+            self.material.text,
+            f"Reading: {tokens:,} tokens before and after {count_text(self.seeds, 'training')}, "
+            f"about {span(reading_seconds)}",
+            training_text,
+            f"All: about {span(all_seconds)}, less what is in the folder already",
         ]
 
     @property
     def state(self) -> dict[str, Any]:
         """Settings that the folder belongs to."""
-        judge, taught = self.judge, self.material
-        asked = [[list(p.shared), *map(list, p.ends)] for p in taught.prompts]
+        judge = self.judge
+        prompt_parts = [
+            [list(prompts.shared), *map(list, prompts.ends)] for prompts in self.material.prompts
+        ]
+        recipe = asdict(self.recipe)
+        del recipe["seed"]
         return {
             "model": judge.name,
             "revision": judge.revision,
             "precision": judge.precision,
-            "prompts": digest(json.dumps(asked), str(taught.taught)),
-            "labels": list(taught.labels.words),
-            "recipe": {
-                name: value for name, value in asdict(self.recipe).items() if name != "seed"
-            },
+            "prompts": digest(json.dumps(prompt_parts), str(self.material.taught)),
+            "labels": list(self.material.labels.words),
+            "recipe": recipe,
         }
 
     def work(self, progress: Progress) -> None:
@@ -215,35 +237,44 @@ class Induce(TrainingStudy):
         from selfprobe.probes.folder import cached_array
         from selfprobe.probes.training import finetuned
 
-        taught, folder, judge = self.material, self.folder, self.judge
-        texts: dict[str, Any] = {
-            "taught": taught.questions[: taught.taught],
-            "held_out": taught.questions[taught.taught :],
-        }
-        named: dict[str, Any] = {
-            "dataset": self.table.metadata["dataset"],
-            "dataset_sha256": self.table.sha256,
-        }
-        self.claim(self.state, **named, **texts)
+        study_material = self.material
+        judge = self.judge
+        readings_folder = self.folder / "readings"
+        self.claim(
+            self.state,
+            dataset=self.table.metadata["dataset"],
+            dataset_sha256=self.table.sha256,
+            taught=study_material.questions[: study_material.taught],
+            held_out=study_material.questions[study_material.taught :],
+        )
         sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "progress": progress}
-        progress(f"{judge.name}: reading {len(taught.questions)} questions before any training")
 
         def read_by(model: "LocalModel") -> npt.NDArray[np.float32]:
-            return read_labels(model, taught.prompts, taught.labels, **sizes)
+            return read_labels(model, study_material.prompts, study_material.labels, **sizes)
 
-        before = cached_array(folder / "readings" / "before.npy", partial(read_by, judge))
-        after, trainings = [], []
+        question_count = len(study_material.questions)
+        progress(f"{judge.name}: reading {question_count} questions before any training")
+        log_probs_before = cached_array(readings_folder / "before.npy", partial(read_by, judge))
+
+        readings_after = list[LabelReading]()
+        trainings = list["Training"]()
         for seed in range(self.seeds):
-            name, recipe = f"seed {seed + 1} of {self.seeds}", replace(self.recipe, seed=seed)
-            progress(f"{name}: training on {taught.taught} questions, {self.epochs} epochs")
-            examples, place = taught.examples(judge, seed), folder / f"seed-{seed}"
-            with finetuned(judge, examples, recipe, place, **sizes) as (tuned, training):
-                progress(f"{name}: reading after the training")
-                file = folder / "readings" / f"seed-{seed}.npy"
-                logs = cached_array(file, partial(read_by, tuned))
-            after.append(LabelReading(seed, logs, taught.answers(seed)))
+            seed_text = f"seed {seed + 1} of {self.seeds}"
+            progress(
+                f"{seed_text}: training on {study_material.taught} questions, {self.epochs} epochs"
+            )
+            examples = study_material.examples(judge, seed)
+            recipe = replace(self.recipe, seed=seed)
+            training_folder = self.folder / f"seed-{seed}"
+            with finetuned(judge, examples, recipe, training_folder, **sizes) as (tuned, training):
+                progress(f"{seed_text}: reading after the training")
+                reading_file = readings_folder / f"seed-{seed}.npy"
+                log_probs = cached_array(reading_file, partial(read_by, tuned))
+            readings_after.append(LabelReading(seed, log_probs, study_material.answers(seed)))
             trainings.append(training)
-        self._induced = Induced(judge.name, taught, before, tuple(after), tuple(trainings))
+        self._induced = Induced(
+            judge.name, study_material, log_probs_before, tuple(readings_after), tuple(trainings)
+        )
 
     def found(self) -> "Induced":
         """Readings before and after."""
@@ -251,75 +282,79 @@ class Induce(TrainingStudy):
         return self._induced
 
     @classmethod
-    def page(cls, found: "Induced") -> Page:
+    def page(cls, induced: "Induced") -> Page:
         """The answer, with all tables."""
-        frames = induced_tables(found)
+        frames = induced_tables(induced)
         bars = frames["figure4"]
-        chance = 1 / len(found.material.labels.words)
-        claim = induced_claim(cut_name(found.name), frames)
+        chance = 1 / len(induced.material.labels.words)
+        claim = induced_claim(cut_name(induced.name), frames)
+        tables = {
+            name: RowTable(row_type, rows_of_frame(row_type, frames[name], unit=UNIT))
+            for name, row_type in ROW_TYPES.items()
+        }
         prompt_sections = [_prompt_section(kind, texts) for kind, texts in WORDINGS.items()]
+        accuracy_pictures = [
+            _accuracy_bars(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH
+        ]
+        second_word_picture = _label_bars("figure4_second", bars, "second", chance)
         page = claim_page(
             "Can the model say what it would answer, though it never learnt that?",
             [claim],
             INDUCED_WORDS,
-            picture=_bars("figure4", bars, "first", chance),
+            picture=_label_bars("figure4", bars, "first", chance),
             table=_first_table(bars),
-            tables={
-                name: RowTable(row_type, rows_of_frame(row_type, frames[name], unit=UNIT))
-                for name, row_type in ROW_TYPES.items()
-            },
+            tables=tables,
             method=[
-                METHOD,
+                INDUCE_METHOD,
                 "Each of these stood behind the question, after an empty line:",
                 *prompt_sections,
             ],
-            notes={claim.subject: [LIMITS]},
+            notes={claim.subject: [LIMITS_NOTE]},
             paper=[
-                ACCURACY,
-                Figures(
-                    [_accuracy(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH]
-                ),
-                Figures(
-                    [_bars("figure4_second", bars, "second", chance), _losses(frames["training"])]
-                ),
+                ACCURACY_NOTE,
+                Figures(accuracy_pictures),
+                Figures([second_word_picture, _loss_curves(frames["training"])]),
             ],
-            lines=[NOT],
+            lines=[INDUCE_LIMIT],
         )
-        return replace(
-            page, sections=[*page.sections, Section("Runs", [Bullets(found.data)], name="runs")]
-        )
+        runs_section = Section("Runs", [Bullets(induced.run_lines)], name="runs")
+        return replace(page, sections=[*page.sections, runs_section])
 
 
 def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
     """The prompts of a kind, each with the place of the question."""
-    wordings = [text.format(nth=" / ".join(NTH)) for text in texts]
-    return Section(
-        NAMES[kind], [Bullets([ASKED.format(question="…", asked=wording) for wording in wordings])]
-    )
+    both_words = " / ".join(NTH)
+    prompts = [ASKED.format(question="…", asked=text.format(nth=both_words)) for text in texts]
+    return Section(KIND_NAMES[kind], [Bullets(prompts)])
 
 
-WORD_HELP = "Mean probability of the label that was taught for this word, among all labels, after the training."
+WORD_HELP = (
+    "Mean probability of the label that was taught for this word, among all labels, after the "
+    "training."
+)
 
 
 def _first_table(bars: pd.DataFrame) -> PageTable:
     """Mean P of the label by what is asked, after the training; last that of other questions'
     labels.
     """
-    learnt = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(
-        ["kind", "word"]
-    )
-    rows = [
-        {"asked": NAMES[kind]} | {word: learnt.value[kind, word] for word in NTH} for kind in KINDS
-    ]
-    permuted = {word: learnt.permuted["introspective", word] for word in NTH}
-    rows.append({"asked": "other questions' labels"} | permuted)
-    return PageTable(
-        rows,
-        [
-            Column("asked", "asked"),
-            *(Column(f"{word} word", word, _two, help=WORD_HELP) for word in NTH),
-        ],
-    )
+    learnt_bars = _learnt_bars(bars).set_index(["kind", "word"])
+    rows = list[dict[str, Any]]()
+    for kind in KINDS:
+        value_by_word = {word: learnt_bars.value[kind, word] for word in NTH}
+        rows.append({"asked": KIND_NAMES[kind]} | value_by_word)
+    permuted_by_word = {word: learnt_bars.permuted["introspective", word] for word in NTH}
+    rows.append({"asked": "other questions' labels"} | permuted_by_word)
+
+    two_digits = partial(number, digits=2)
+    columns = [Column("asked", "asked")]
+    columns += [Column(f"{word} word", word, two_digits, help=WORD_HELP) for word in NTH]
+    return PageTable(rows, columns)
+
+
+def _learnt_bars(bars: pd.DataFrame) -> pd.DataFrame:
+    """The bars of learnt questions after the training."""
+    return bars[(bars.phase == "after") & (bars.questions == "learnt")]
 
 
 @dataclass(frozen=True)
@@ -339,30 +374,35 @@ class Material:
     @property
     def text(self) -> str:
         """Line with the amounts."""
-        left = f"; {self.left_out} questions left out (too long, or with a special token)" * bool(
-            self.left_out
+        held_out_count = len(self.questions) - self.taught
+        line = (
+            f"{self.taught} questions to learn, {held_out_count} held out, "
+            f"{len(self.labels.words)} labels"
         )
-        held_out = len(self.questions) - self.taught
-        return f"{self.taught} questions to learn, {held_out} held out, {len(self.labels.words)} labels{left}"
+        if self.left_out:
+            line += f"; {self.left_out} questions left out (too long, or with a special token)"
+        return line
 
     def answers(self, seed: int) -> npt.NDArray[np.int64]:
         """The labels of a seed [question, word]; −1 for held-out questions, which have none."""
-        none = np.full((len(self.questions) - self.taught, 2), -1)
-        return np.concatenate([assigned(self.taught, len(self.labels.words), seed=seed), none])
+        taught_labels = assigned(self.taught, len(self.labels.words), seed=seed)
+        no_labels = np.full((len(self.questions) - self.taught, 2), -1)
+        return np.concatenate([taught_labels, no_labels])
 
     def examples(self, judge: "LocalModel", seed: int) -> "list[Example]":
         """Examples that are trained on: a question, and its two labels as the reply's beginning."""
         from selfprobe.probes.training import Example
 
-        answers = [
-            (self.labels.start[first], self.labels.after[second])
-            for first, second in self.answers(seed)
-        ]
-        asked = [
-            prompt_tokens(judge, question, Asked("direct", 0))
-            for question in self.questions[: self.taught]
-        ]
-        return [Example(prompt, answer) for prompt, answer in zip(asked, answers, strict=False)]
+        taught_questions = self.questions[: self.taught]
+        taught_labels = self.answers(seed)[: self.taught]
+        examples = []
+        for question, (first_label, second_label) in zip(
+            taught_questions, taught_labels, strict=True
+        ):
+            prompt = prompt_tokens(judge, question, Asked("direct", 0))
+            reply = (self.labels.start[first_label], self.labels.after[second_label])
+            examples.append(Example(prompt, reply))
+        return examples
 
 
 @dataclass(frozen=True)
@@ -390,20 +430,27 @@ class Induced:
     trainings: "tuple[Training, ...]"
 
     @property
-    def data(self) -> list[str]:
+    def run_lines(self) -> list[str]:
         """Lines on what was learnt, and how."""
-        one, count = self.trainings[0], len(self.trainings)
-        what = "weights" if one.full else "parameters of the adapters"
-        anew = "all weights trained anew" if one.full else "other first adapters"
-        each = (
-            f"{count} trainings, each with other labels for the questions and {anew}"
-            if count > 1
-            else "one training"
-        )
+        training = self.trainings[0]
+        training_count = len(self.trainings)
+        weights = "parameters of the adapters"
+        difference = "other first adapters"
+        if training.full:
+            weights = "weights"
+            difference = "all weights trained anew"
+
+        trainings_text = "one training"
+        if training_count > 1:
+            trainings_text = (
+                f"{training_count} trainings, each with other labels for the questions and "
+                f"{difference}"
+            )
+        all_seconds = sum(training.seconds for training in self.trainings)
         return [
-            f"{self.material.text}; {each}",
-            f"{one.parameters:,} {what}; {len(one.losses)} steps, {one.tokens:,} tokens, "
-            f"{sum(t.seconds for t in self.trainings):.0f} s of training in all",
+            f"{self.material.text}; {trainings_text}",
+            f"{training.parameters:,} {weights}; {len(training.losses)} steps, "
+            f"{training.tokens:,} tokens, {all_seconds:.0f} s of training in all",
             f"Labels: {', '.join(self.material.labels.words)}",
         ]
 
@@ -424,39 +471,55 @@ def material(
     from selfprobe.mechanism.induce_reading import prompts_of
     from selfprobe.probes.tokens import held_special, special_tokens
 
-    if min(taught, held_out) < FEWEST:
+    if min(taught, held_out) < FEWEST_QUESTIONS:
         raise ValueError(
-            f"expected {FEWEST} questions to learn and {FEWEST} held-out ones or more, got {taught} and {held_out}: "
-            "give larger --questions and --held-out"
+            f"expected {FEWEST_QUESTIONS} questions to learn and {FEWEST_QUESTIONS} held-out ones "
+            f"or more, got {taught} and {held_out}: give larger --questions and --held-out"
         )
-    drawn = list({normalised(text): text for text in questions}.values())
-    special, limit = special_tokens(judge.tokenizer), min(LONGEST, judge.context)
-    kept: dict[str, Prompts] = {}
-    left_out = 0
-    for at in np.random.default_rng(0).permutation(len(drawn)):
-        if len(kept) == taught + held_out:
+    question_by_normal_form = {normalised(question): question for question in questions}
+    different_questions = list(question_by_normal_form.values())
+    special = special_tokens(judge.tokenizer)
+    token_limit = min(LONGEST_PROMPT_TOKENS, judge.context)
+
+    prompts_by_question: dict[str, Prompts] = {}
+    unusable_count = 0
+    for question_index in np.random.default_rng(0).permutation(len(different_questions)):
+        if len(prompts_by_question) == taught + held_out:
             break
-        prompts = prompts_of(judge, drawn[at])
-        if held_special([drawn[at]], special) or prompts.length + 2 > limit:
-            left_out += 1
+        question = different_questions[question_index]
+        prompts = prompts_of(judge, question)
+        if held_special([question], special) or prompts.length + 2 > token_limit:
+            unusable_count += 1
         else:
-            kept[drawn[at]] = prompts
-    if len(kept) < taught + held_out:
-        raise ValueError(
-            f"{taught} questions to learn and {held_out} held-out ones are asked for, and there are {len(kept)}"
-            + (
-                f" ({left_out} more are longer than {limit} tokens, or hold a special token)"
-                if left_out
-                else ""
+            prompts_by_question[question] = prompts
+
+    if len(prompts_by_question) < taught + held_out:
+        unusable_text = ""
+        if unusable_count:
+            unusable_text = (
+                f" ({unusable_count} more are longer than {token_limit} tokens, or hold a special "
+                "token)"
             )
-            + ": take fewer (--questions, --held-out), or another --dataset"
+        raise ValueError(
+            f"{taught} questions to learn and {held_out} held-out ones are asked for, and there "
+            f"are {len(prompts_by_question)}{unusable_text}: take fewer (--questions, --held-out), "
+            "or another --dataset"
         )
-    return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
+    return Material(
+        tuple(prompts_by_question),
+        taught,
+        labels_of(judge, labels),
+        tuple(prompts_by_question.values()),
+        unusable_count,
+    )
 
 
 INDUCED_WORDS = ClaimWords(
     yes="predicts its own reply{also}: P of its label is {difference} above {competitor}",
-    no="does not predict its own reply: P of its label is {effect} above what it is for another assistant",
+    no=(
+        "does not predict its own reply: P of its label is {effect} above what it is for another "
+        "assistant"
+    ),
     checks={
         "labels_learnt": "a model that learnt the labels",
         "answer_mass": "answering with the labels",
@@ -471,11 +534,19 @@ INDUCED_WORDS = ClaimWords(
     unmet={
         "labels_learnt": "did not learn the labels",
         "answer_mass": "puts {difference} of the probability on labels",
-        "above_other_labels": "is not shown to name its own label more than other questions' labels ({difference})",
-        "above_before": "is not shown to name its own label more than before the training ({difference})",
-        "above_another_assistant": "names its label, perhaps no more than with {competitor} ({difference})",
+        "above_other_labels": (
+            "is not shown to name its own label more than other questions' labels ({difference})"
+        ),
+        "above_before": (
+            "is not shown to name its own label more than before the training ({difference})"
+        ),
+        "above_another_assistant": (
+            "names its label, perhaps no more than with {competitor} ({difference})"
+        ),
         "above_a_fact": "names its label, perhaps no more than with {competitor} ({difference})",
-        "words_apart": "names its label, perhaps whichever of its words is asked for ({difference})",
+        "words_apart": (
+            "names its label, perhaps whichever of its words is asked for ({difference})"
+        ),
     },
     units={
         "labels_learnt": lambda lead: f"{shown(lead, sign=True)} above other questions' labels",
@@ -490,11 +561,9 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
     The effect is P of its label when it is asked about itself, less P when it is asked about
     another assistant; there is none where the labels were not learnt.
     """
-    bars = frames["figure4"]
-    learnt_bars = bars[(bars.phase == "after") & (bars.questions == "learnt")]
-    contrasts = frames["contrasts"]
+    learnt_bars = _learnt_bars(frames["figure4"])
     difference_by_name = {}
-    for row in contrasts.itertuples():
+    for row in frames["contrasts"].itertuples():
         if row.word == "both" or row.contrast == "place":
             difference_by_name[row.contrast] = _estimate_of(row)
     learning = _learning_check(learnt_bars)
@@ -502,8 +571,11 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
         difference_by_name = dict.fromkeys(
             difference_by_name, undefined("the labels were not learnt")
         )
-    shows_new = all(difference_by_name[name].low > 0 for name in HELD_OUT)
-    asked_p = learnt_bars.groupby("kind").value.mean()
+
+    predicts_new_questions = all(
+        difference_by_name[name].low > 0 for name in NEW_QUESTION_CONTRASTS
+    )
+    p_by_kind = learnt_bars.groupby("kind").value.mean()
     checks = (
         learning,
         answer_mass_check(_asked_mass(learnt_bars), remedy="give --labels that it says"),
@@ -514,13 +586,13 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
         _difference_check(
             "above_another_assistant",
             difference_by_name["self"],
-            f"another assistant: P {asked_p['another assistant']:.2f}",
+            f"another assistant: P {p_by_kind['another assistant']:.2f}",
             explains=True,
         ),
         _difference_check(
             "above_a_fact",
             difference_by_name["fact"],
-            f"a word of the text: P {asked_p['fact']:.2f}",
+            f"a word of the text: P {p_by_kind['fact']:.2f}",
             explains=True,
         ),
         _difference_check(
@@ -531,8 +603,8 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
         subject,
         difference_by_name["self"],
         checks,
-        SMALL,
-        details={"also": ", to new questions too" if shows_new else ""},
+        SMALLEST_P_DIFFERENCE,
+        details={"also": ", to new questions too" if predicts_new_questions else ""},
     )
 
 
@@ -544,31 +616,34 @@ def _learning_check(learnt_bars: pd.DataFrame) -> Check:
     """Whether the direct answer to a learnt question is its label, more than other questions'
     labels are.
     """
-    direct = learnt_bars[learnt_bars.kind == "direct"]
-    best = max(direct.itertuples(), key=lambda row: row.low - row.permuted)
-    is_learnt = best.low > best.permuted
-    return Check(
-        "labels_learnt",
-        Estimate(
-            best.value - best.permuted,
-            best.low - best.permuted,
-            best.high - best.permuted,
-            int(best.n),
-            UNIT,
-        ),
-        Outcome.HOLDS if is_learnt else Outcome.OPEN,
-        remedy="" if is_learnt else "train longer (--epochs), or with a larger --rate",
+    direct_bars = learnt_bars[learnt_bars.kind == "direct"]
+    clearest_bar = max(direct_bars.itertuples(), key=lambda row: row.low - row.permuted)
+    is_learnt = clearest_bar.low > clearest_bar.permuted
+    difference = Estimate(
+        clearest_bar.value - clearest_bar.permuted,
+        clearest_bar.low - clearest_bar.permuted,
+        clearest_bar.high - clearest_bar.permuted,
+        int(clearest_bar.n),
+        UNIT,
     )
+    if is_learnt:
+        return Check("labels_learnt", difference, Outcome.HOLDS)
+    remedy = "train longer (--epochs), or with a larger --rate"
+    return Check("labels_learnt", difference, Outcome.OPEN, remedy=remedy)
 
 
 def _asked_mass(learnt_bars: pd.DataFrame) -> Estimate:
     """P of all labels together when it is asked what it would say, of the word for which it is
     less.
     """
-    asked = learnt_bars[learnt_bars.kind == "introspective"]
-    least = min(asked.itertuples(), key=lambda row: row.mass_low)
+    asked_bars = learnt_bars[learnt_bars.kind == "introspective"]
+    smallest_bar = min(asked_bars.itertuples(), key=lambda row: row.mass_low)
     return Estimate(
-        float(least.mass), float(least.mass_low), float(least.mass_high), int(least.mass_n), UNIT
+        float(smallest_bar.mass),
+        float(smallest_bar.mass_low),
+        float(smallest_bar.mass_high),
+        int(smallest_bar.mass_n),
+        UNIT,
     )
 
 
@@ -576,109 +651,134 @@ def _difference_check(
     name: str, difference: Estimate, compared_with: str, *, explains: bool = False
 ) -> Check:
     """Whether P of the label is above that of a control."""
-    outcome = outcome_above_zero(difference, smallest=SMALL)
+    outcome = outcome_above_zero(difference, smallest=SMALLEST_P_DIFFERENCE)
     remedy = "" if outcome is Outcome.HOLDS else "more questions (--questions) narrow the interval"
     return Check(name, difference, outcome, compared_with, explains=explains, remedy=remedy)
 
 
-def _two(value: float) -> str:
-    return number(value, 2)
-
-
-def _accuracy(stem: str, rows: pd.DataFrame, word: str, chance: float) -> Picture:
+def _accuracy_bars(stem: str, bars: pd.DataFrame, word: str, chance: float) -> Picture:
     """Figure 4 as the paper names it: how often the label is the most probable one."""
-    ends = ["accuracy", "accuracy_low", "accuracy_high"]
-    shares = rows.drop(columns=["value", "low", "high"]).rename(
-        columns=dict(zip(ends, ["value", "low", "high"], strict=True))
-    )
-    return _bars(stem, shares, word, chance, of="questions whose most probable label is")
+    accuracy_columns = {"accuracy": "value", "accuracy_low": "low", "accuracy_high": "high"}
+    shares = bars.drop(columns=["value", "low", "high"]).rename(columns=accuracy_columns)
+    axis = f"questions whose most probable label is the {word} one"
+    return _label_bars(stem, shares, word, chance, axis=axis)
 
 
-def _bars(stem: str, rows: pd.DataFrame, word: str, chance: float, *, of: str = "P of") -> Picture:
+def _label_bars(
+    stem: str, bars: pd.DataFrame, word: str, chance: float, *, axis: str = ""
+) -> Picture:
     """Figure 4 before and after for a word, with the controls below."""
-    held = {("held-out", "introspective"): "not learnt: its own\ndirect answer"}
-    names = {
-        ("learnt", kind): name.replace("asked ", "asked\n") for kind, name in NAMES.items()
-    } | held
-    found = {(r.questions, r.kind, r.phase): r for r in rows[rows.word == word].itertuples()}
-    marks = {
-        name: {phase: found[*key, phase] for phase in ("before", "after")}
-        for key, name in names.items()
+    bar_by_key = {
+        (bar.questions, bar.kind, bar.phase): bar for bar in bars[bars.word == word].itertuples()
     }
-    axis = f"{of} the {word} label among all labels" if of == "P of" else f"{of} the {word} one"
+    name_by_questions_and_kind: dict[tuple[Part, Kind], str] = {}
+    for kind, kind_name in KIND_NAMES.items():
+        name_by_questions_and_kind["learnt", kind] = kind_name.replace("asked ", "asked\n")
+    name_by_questions_and_kind["held-out", "introspective"] = "not learnt: its own\ndirect answer"
+
+    marks = {}
+    for key, name in name_by_questions_and_kind.items():
+        marks[name] = {phase: bar_by_key[*key, phase] for phase in ("before", "after")}
     return bar_rows(
         stem,
         marks,
         caption=f"95 % intervals; dashed: chance, {chance:.2f}.",
-        axis=axis,
+        axis=axis or f"P of the {word} label among all labels",
         line=chance,
     )
 
 
-def _losses(rows: pd.DataFrame) -> Picture:
-    lines = {
-        f"training {int(seed) + 1}": (
-            list(mine.step),
-            [undefined("", value=loss) for loss in mine.loss],
-        )
-        for seed, mine in rows.groupby("seed")
-    }
+def _loss_curves(losses: pd.DataFrame) -> Picture:
+    curve_by_training = {}
+    for seed, training_losses in losses.groupby("seed"):
+        points = [undefined("", value=loss) for loss in training_losses.loss]
+        curve_by_training[f"training {int(seed) + 1}"] = (list(training_losses.step), points)
     caption = "Loss by step: −log P of a label's token."
     return curves(
-        "training", lines, caption=caption, across="step", up="loss", marks=False, alt=caption
+        "training",
+        curve_by_training,
+        caption=caption,
+        across="step",
+        up="loss",
+        marks=False,
+        alt=caption,
     )
 
 
-def scored(
+def target_scores(
     reading: LabelReading,
     kind: Kind,
     word: int,
-    part: Part,
+    questions: Part,
     *,
-    other_word: bool = False,
-    named: bool = False,
+    of_other_word: bool = False,
+    as_accuracy: bool = False,
 ) -> Floats:
     """P of the target, and its mean over the other questions' targets: [question, wording, (own,
     permuted)].
 
-    `other_word`: the target is the label of the other word of the reply. `named`: 1 where the
-    target is the most probable label and 0 elsewhere, in place of P.
+    `of_other_word`: the target is the label of the other word of the reply. `as_accuracy`: 1 where
+    the target is the most probable label and 0 elsewhere, in place of P.
     """
-    taught = reading.answers[:, 0] >= 0
-    rows = np.flatnonzero(taught if part == "learnt" else ~taught)
-    each = softmax(reading.log_probs[rows].astype(float), axis=2)  # [question, column, label]
-    place = 1 - word if other_word else word
-    direct = each[:, COLUMNS.index(Asked("direct", place))].argmax(axis=1)
-    target = reading.answers[rows, place] if part == "learnt" else direct
-    columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
-    if named:
-        each = np.eye(each.shape[2])[each.argmax(axis=2)]
-    of_targets = each[:, columns][:, :, target]  # [question, wording, question whose target it is]
-    own = np.einsum("qwq->qw", of_targets)
-    permuted = (of_targets.sum(axis=2) - own) / (len(rows) - 1)
-    return np.stack([own, permuted], axis=2)
+    question_indices = np.flatnonzero(_is_of_part(reading, questions))
+    log_probs = reading.log_probs[question_indices].astype(float)
+    label_scores = softmax(log_probs, axis=2)  # [question, column, label]
+
+    target_word = 1 - word if of_other_word else word
+    if questions == "learnt":
+        targets = reading.answers[question_indices, target_word]
+    else:
+        direct_column = COLUMNS.index(Asked("direct", target_word))
+        targets = label_scores[:, direct_column].argmax(axis=1)
+
+    if as_accuracy:
+        label_count = label_scores.shape[2]
+        label_scores = np.eye(label_count)[label_scores.argmax(axis=2)]
+    asked_scores = label_scores[:, _columns_of(kind, word)]
+    scores_of_targets = asked_scores[:, :, targets]  # [question, wording, question of the target]
+    own_scores = np.einsum("qwq->qw", scores_of_targets)
+    permuted_scores = (scores_of_targets.sum(axis=2) - own_scores) / (len(question_indices) - 1)
+    return np.stack([own_scores, permuted_scores], axis=2)
 
 
-def _mean(values: Sequence[Floats], *, difference: bool = False) -> Estimate:
+def _is_of_part(reading: LabelReading, questions: Part) -> npt.NDArray[np.bool_]:
+    """Whether each question is one of those that were learnt, or of the held-out ones."""
+    is_learnt = reading.answers[:, 0] >= 0
+    return is_learnt if questions == "learnt" else ~is_learnt
+
+
+def _columns_of(kind: Kind, word: int) -> list[int]:
+    """Columns of a reading in which a word is asked for, by wording."""
+    return [
+        column for column, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)
+    ]
+
+
+def _mean(
+    values_by_reading: Sequence[Floats], *, interval: Literal["auto", "difference"] = "auto"
+) -> Estimate:
     """Mean over arrays [question, wording] of some readings, questions resampled."""
-    clusters = np.concatenate([np.repeat(np.arange(len(v)), v.shape[1]) for v in values])
-    flat = np.concatenate([v.ravel() for v in values])
+    question_indices = []
+    for values in values_by_reading:
+        question_count, wording_count = values.shape
+        question_indices.append(np.repeat(np.arange(question_count), wording_count))
+    all_values = np.concatenate([values.ravel() for values in values_by_reading])
     return clustered_mean(
-        flat, clusters, unit=UNIT, interval="difference" if difference else "auto"
+        all_values, np.concatenate(question_indices), unit=UNIT, interval=interval
     )
 
 
-def readings(found: Induced) -> dict[str, tuple[LabelReading, ...]]:
+def readings_by_phase(induced: Induced) -> dict[str, tuple[LabelReading, ...]]:
     """Before and after; before, each seed's labels are looked for in what the model said as it
     came.
     """
-    return {
-        "before": tuple(LabelReading(r.seed, found.before, r.answers) for r in found.after),
-        "after": found.after,
-    }
+    readings_before = [
+        LabelReading(reading.seed, induced.before, reading.answers) for reading in induced.after
+    ]
+    return {"before": tuple(readings_before), "after": induced.after}
 
 
-def figure4(found: Induced) -> pd.DataFrame:
+def figure4(induced: Induced) -> pd.DataFrame:
     """phase, questions, kind, word, value, low, high, n, permuted, mass, accuracy …: Figure 4, and
     the controls' bars.
 
@@ -686,172 +786,237 @@ def figure4(found: Induced) -> pd.DataFrame:
     probable label it is (with its low, high and permuted); `mass` is P of all labels together over
     the whole vocabulary. A direct answer to a held-out question is its own target, and has no row.
     """
-    rows = []
     parts: tuple[Part, ...] = ("learnt", "held-out")
-    for phase, read in readings(found).items():
-        for part in parts:
-            for kind in KINDS:
-                for word in (0, 1):
-                    if (part, kind) == ("held-out", "direct"):
-                        continue
-                    each = [scored(reading, kind, word, part) for reading in read]
-                    right = [scored(reading, kind, word, part, named=True) for reading in read]
-                    value = _mean([e[..., 0] for e in each])
-                    share = _mean([e[..., 0] for e in right])
-                    mass = _mean([label_mass(reading, kind, word, part) for reading in read])
-                    rows.append(
-                        {"phase": phase, "questions": part, "kind": kind, "word": NTH[word]}
-                        | _row(value)
-                        | {"permuted": float(np.mean([e[..., 1] for e in each]))}
-                        | {
-                            "mass": mass.value,
-                            "mass_low": mass.low,
-                            "mass_high": mass.high,
-                            "mass_n": mass.n,
-                        }
-                        | {
-                            "accuracy": share.value,
-                            "accuracy_low": share.low,
-                            "accuracy_high": share.high,
-                        }
-                        | {"accuracy_n": share.n}
-                        | {"accuracy_permuted": float(np.mean([e[..., 1] for e in right]))}
-                    )
+    rows = []
+    for phase, readings in readings_by_phase(induced).items():
+        for questions, kind, word in product(parts, KINDS, (0, 1)):
+            if (questions, kind) == ("held-out", "direct"):
+                continue
+            names = {"phase": phase, "questions": questions, "kind": kind, "word": NTH[word]}
+            rows.append(names | _bar_numbers(readings, kind, word, questions))
     return pd.DataFrame(rows)
 
 
-def label_mass(reading: LabelReading, kind: Kind, word: int, part: Part) -> Floats:
-    """P of all labels together over the whole vocabulary, [question, wording]."""
-    columns = [
-        number for number, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)
+def _bar_numbers(
+    readings: Sequence[LabelReading], kind: Kind, word: int, questions: Part
+) -> dict[str, Any]:
+    p_scores = [target_scores(reading, kind, word, questions) for reading in readings]
+    accuracy_scores = [
+        target_scores(reading, kind, word, questions, as_accuracy=True) for reading in readings
     ]
-    is_of_part = (reading.answers[:, 0] >= 0) == (part == "learnt")
-    log_probs = reading.log_probs[is_of_part][:, columns].astype(float)
+    masses = [label_mass(reading, kind, word, questions) for reading in readings]
+    mean_p = _mean([scores[..., 0] for scores in p_scores])
+    accuracy = _mean([scores[..., 0] for scores in accuracy_scores])
+    mass = _mean(masses)
+    permuted_p = np.mean([scores[..., 1] for scores in p_scores])
+    permuted_accuracy = np.mean([scores[..., 1] for scores in accuracy_scores])
+    return _estimate_columns(mean_p) | {
+        "permuted": float(permuted_p),
+        "mass": mass.value,
+        "mass_low": mass.low,
+        "mass_high": mass.high,
+        "mass_n": mass.n,
+        "accuracy": accuracy.value,
+        "accuracy_low": accuracy.low,
+        "accuracy_high": accuracy.high,
+        "accuracy_n": accuracy.n,
+        "accuracy_permuted": float(permuted_accuracy),
+    }
+
+
+def label_mass(reading: LabelReading, kind: Kind, word: int, questions: Part) -> Floats:
+    """P of all labels together over the whole vocabulary, [question, wording]."""
+    is_of_part = _is_of_part(reading, questions)
+    log_probs = reading.log_probs[is_of_part][:, _columns_of(kind, word)].astype(float)
     return np.asarray(np.exp(log_probs).sum(axis=2))
 
 
-def _row(estimate: Estimate) -> dict[str, Any]:
-    return {name: value for name, value in asdict(estimate).items() if name != "se"}
+def _estimate_columns(estimate: Estimate) -> dict[str, Any]:
+    columns = asdict(estimate)
+    del columns["se"]
+    return columns
 
 
-CONTRASTS = {
-    "label": "asked what it would say: the label taught, less other questions' labels",
-    "training": "the same label after the training, less before it",
-    "self": "asked about itself, less asked about another assistant",
-    "fact": "asked about itself, less asked for a word of the text",
-    "place": "asked for the second word: the second label, less the first",
-    "held-out": "held-out questions: its own direct answer, less other questions' answers",
-    "held-out training": "the same after the training, less before it",
-    "held-out self": "held-out questions: asked about itself, less asked about another assistant",
-    "held-out fact": "held-out questions: asked about itself, less asked for a word of the text",
+class ComparedWith(Enum):
+    """What is subtracted from P of the target when the model is asked about itself."""
+
+    OTHER_LABELS = auto()
+    """P of the other questions' targets."""
+    BEFORE_TRAINING = auto()
+    ANOTHER_ASSISTANT = auto()
+    """P of the target when it is asked about another assistant."""
+    FACT = auto()
+    """P of the target when it is asked for a word of the text."""
+    OTHER_WORD = auto()
+    """P of the label of the reply's other word."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A difference of probabilities."""
+
+    questions: Part
+    compared_with: ComparedWith
+    text: str
+
+
+CONTRASTS: Mapping[str, Contrast] = {
+    "label": Contrast(
+        "learnt",
+        ComparedWith.OTHER_LABELS,
+        "asked what it would say: the label taught, less other questions' labels",
+    ),
+    "training": Contrast(
+        "learnt",
+        ComparedWith.BEFORE_TRAINING,
+        "the same label after the training, less before it",
+    ),
+    "self": Contrast(
+        "learnt",
+        ComparedWith.ANOTHER_ASSISTANT,
+        "asked about itself, less asked about another assistant",
+    ),
+    "fact": Contrast(
+        "learnt", ComparedWith.FACT, "asked about itself, less asked for a word of the text"
+    ),
+    "place": Contrast(
+        "learnt",
+        ComparedWith.OTHER_WORD,
+        "asked for the second word: the second label, less the first",
+    ),
+    "held-out": Contrast(
+        "held-out",
+        ComparedWith.OTHER_LABELS,
+        "held-out questions: its own direct answer, less other questions' answers",
+    ),
+    "held-out training": Contrast(
+        "held-out",
+        ComparedWith.BEFORE_TRAINING,
+        "the same after the training, less before it",
+    ),
+    "held-out self": Contrast(
+        "held-out",
+        ComparedWith.ANOTHER_ASSISTANT,
+        "held-out questions: asked about itself, less asked about another assistant",
+    ),
+    "held-out fact": Contrast(
+        "held-out",
+        ComparedWith.FACT,
+        "held-out questions: asked about itself, less asked for a word of the text",
+    ),
 }
 """Name → which probability is subtracted from which; after the training where none is named, and
 all P of a label.
 """
 
 
-def contrasts_of(found: Induced) -> pd.DataFrame:
+def contrasts_of(induced: Induced) -> pd.DataFrame:
     """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see
     `CONTRASTS`.
     """
+    word_indices = {"both": (0, 1), "first": (0,), "second": (1,)}
     rows = []
-    for name in CONTRASTS:
-        for word in ("both", *NTH):
-            words = (0, 1) if word == "both" else (NTH.index(word),)
-            if name == "place" and word != "second":
+    for name, contrast in CONTRASTS.items():
+        for word_name, words in word_indices.items():
+            is_of_second_alone = contrast.compared_with is ComparedWith.OTHER_WORD
+            if is_of_second_alone and word_name != "second":
                 continue
-            each = [
-                np.concatenate([_contrast(found, k, name, w) for w in words], axis=1)
-                for k in range(len(found.after))
-            ]
-            rows.append({"contrast": name, "word": word} | _row(_mean(each, difference=True)))
+            differences = _contrast_by_seed(induced, contrast, words)
+            estimate = _mean(differences, interval="difference")
+            rows.append({"contrast": name, "word": word_name} | _estimate_columns(estimate))
     return pd.DataFrame(rows)
 
 
-def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
+def _contrast_by_seed(induced: Induced, contrast: Contrast, words: tuple[int, ...]) -> list[Floats]:
+    """A contrast [question, wording of each word] of each seed."""
+    readings = readings_by_phase(induced)
+    differences_by_seed = []
+    for reading_before, reading_after in zip(readings["before"], readings["after"], strict=True):
+        differences = [_contrast(reading_before, reading_after, contrast, word) for word in words]
+        differences_by_seed.append(np.concatenate(differences, axis=1))
+    return differences_by_seed
+
+
+def _contrast(
+    reading_before: LabelReading, reading_after: LabelReading, contrast: Contrast, word: int
+) -> Floats:
     """One contrast [question, wording] of one seed."""
-    before, after = (read[k] for read in readings(found).values())
-    own = scored(after, "introspective", word, "learnt")
-    if name == "training":
-        return np.asarray(own[..., 0] - scored(before, "introspective", word, "learnt")[..., 0])
-    if name == "place":
-        return np.asarray(
-            own[..., 0] - scored(after, "introspective", word, "learnt", other_word=True)[..., 0]
-        )
-    other: Kind = "fact" if name.endswith("fact") else "another assistant"
-    if name in ("self", "fact"):
-        return np.asarray(own[..., 0] - scored(after, other, word, "learnt")[..., 0])
-    if name == "label":
-        return np.asarray(own[..., 0] - own[..., 1])
-    said = scored(after, "introspective", word, "held-out")
-    if name in ("held-out self", "held-out fact"):
-        return np.asarray(said[..., 0] - scored(after, other, word, "held-out")[..., 0])
-    came = (
-        scored(before, "introspective", word, "held-out")
-        if name == "held-out training"
-        else np.zeros_like(said)
-    )
-    return np.asarray((said - came)[..., 0] - (said - came)[..., 1])
+    questions = contrast.questions
+    scores = target_scores(reading_after, "introspective", word, questions)
+    own_scores = scores[..., 0]
+    match contrast.compared_with:
+        case ComparedWith.OTHER_LABELS:
+            control_scores = scores[..., 1]
+        case ComparedWith.BEFORE_TRAINING:
+            scores_before = target_scores(reading_before, "introspective", word, questions)
+            if questions == "held-out":  # its direct answers, the targets, have changed as well
+                changes = scores - scores_before
+                return np.asarray(changes[..., 0] - changes[..., 1])
+            control_scores = scores_before[..., 0]
+        case ComparedWith.ANOTHER_ASSISTANT:
+            control_scores = target_scores(reading_after, "another assistant", word, questions)[
+                ..., 0
+            ]
+        case ComparedWith.FACT:
+            control_scores = target_scores(reading_after, "fact", word, questions)[..., 0]
+        case ComparedWith.OTHER_WORD:
+            control_scores = target_scores(
+                reading_after, "introspective", word, questions, of_other_word=True
+            )[..., 0]
+    return np.asarray(own_scores - control_scores)
 
 
-def seeds(found: Induced) -> pd.DataFrame:
+def seed_table(induced: Induced) -> pd.DataFrame:
     """seed, loss (of the last eighth of the steps), kind, word, value, permuted: one row a seed and
     bar, after it.
     """
     rows = []
-    for reading, training in zip(found.after, found.trainings, strict=True):
-        last = training.losses[-max(1, len(training.losses) // 8) :]
-        for kind in KINDS:
-            for word in (0, 1):
-                own, permuted = scored(reading, kind, word, "learnt").mean(axis=(0, 1))
-                rows.append(
-                    {
-                        "seed": reading.seed,
-                        "loss": float(np.mean(last)),
-                        "kind": kind,
-                        "word": NTH[word],
-                    }
-                    | {"value": float(own), "permuted": float(permuted)}
-                )
+    for reading, training in zip(induced.after, induced.trainings, strict=True):
+        last_step_count = max(1, len(training.losses) // 8)
+        last_loss = float(np.mean(training.losses[-last_step_count:]))
+        for kind, word in product(KINDS, (0, 1)):
+            scores = target_scores(reading, kind, word, "learnt")
+            own_score, permuted_score = scores.mean(axis=(0, 1))
+            rows.append(
+                {
+                    "seed": reading.seed,
+                    "loss": last_loss,
+                    "kind": kind,
+                    "word": NTH[word],
+                    "value": float(own_score),
+                    "permuted": float(permuted_score),
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def wordings(found: Induced) -> pd.DataFrame:
-    """kind, wording, word, value, permuted: after the training, learnt questions, mean over seeds."""
+def wording_table(induced: Induced) -> pd.DataFrame:
+    """kind, wording, value, permuted: after the training, learnt questions, mean over seeds."""
     rows = []
     for kind, texts in WORDINGS.items():
         for word in (0, 1):
-            each = np.mean(
-                [scored(reading, kind, word, "learnt") for reading in found.after], axis=(0, 1)
-            )
-            for text, (own, permuted) in zip(texts, each, strict=True):
-                told = text.format(nth=NTH[word])
+            scores = [target_scores(reading, kind, word, "learnt") for reading in induced.after]
+            mean_scores = np.mean(scores, axis=(0, 1))  # [wording, (own, permuted)]
+            for text, (own_score, permuted_score) in zip(texts, mean_scores, strict=True):
                 rows.append(
                     {
                         "kind": kind,
-                        "wording": told,
-                        "value": float(own),
-                        "permuted": float(permuted),
+                        "wording": text.format(nth=NTH[word]),
+                        "value": float(own_score),
+                        "permuted": float(permuted_score),
                     }
                 )
     return pd.DataFrame(rows)
 
 
-def curve(found: Induced) -> pd.DataFrame:
+def loss_table(induced: Induced) -> pd.DataFrame:
     """seed, step, loss: the training curves."""
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "seed": reading.seed,
-                    "step": range(1, len(training.losses) + 1),
-                    "loss": training.losses,
-                }
-            )
-            for reading, training in zip(found.after, found.trainings, strict=True)
-        ],
-        ignore_index=True,
-    )
+    frames = []
+    for reading, training in zip(induced.after, induced.trainings, strict=True):
+        steps = range(1, len(training.losses) + 1)
+        columns = {"seed": reading.seed, "step": steps, "loss": training.losses}
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -892,7 +1057,7 @@ class InducedContrast:
         Heading(
             "contrast",
             "Probability that is compared, and with which.",
-            lambda name: CONTRASTS[name],
+            lambda name: CONTRASTS[name].text,
         ),
     ]
     word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
@@ -950,13 +1115,12 @@ ROW_TYPES: Mapping[str, type] = {
 """File stem → what its rows hold."""
 
 
-def induced_tables(found: Induced) -> dict[str, pd.DataFrame]:
+def induced_tables(induced: Induced) -> dict[str, pd.DataFrame]:
     """All tables, by file stem."""
-    makers = {
-        "figure4": figure4,
-        "contrasts": contrasts_of,
-        "seeds": seeds,
-        "wordings": wordings,
-        "training": curve,
+    return {
+        "figure4": figure4(induced),
+        "contrasts": contrasts_of(induced),
+        "seeds": seed_table(induced),
+        "wordings": wording_table(induced),
+        "training": loss_table(induced),
     }
-    return {name: make(found) for name, make in makers.items()}

@@ -37,7 +37,7 @@ from selfprobe.studies.inject_numbers import (
     naming_claim,
     noticing_claim,
 )
-from selfprobe.studies.lens import Arrays, store_arrays, stored_arrays
+from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, OpenModel, Progress, blocks
 
 if TYPE_CHECKING:

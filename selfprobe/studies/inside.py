@@ -92,8 +92,8 @@ from selfprobe.studies.inside_numbers import (
     precision,
     share_of,
 )
-from selfprobe.studies.lens import store_arrays, stored_arrays
 from selfprobe.study import Label
+from selfprobe.study.arrays import store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, Progress
 from selfprobe.text.kinds import format_of
 

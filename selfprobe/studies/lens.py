@@ -9,12 +9,11 @@ of each, and the page of the folder. The folder holds:
     tables/, figures/, index.html    what the studies made of it
 """
 
-import io
 import math
 import shutil
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -27,7 +26,6 @@ from pydantic import Field
 from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
-from selfprobe.errors.output import place
 from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, dilemma_items
 from selfprobe.page import (
     Block,
@@ -50,6 +48,7 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, rise_in
+from selfprobe.study.arrays import store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import echo
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from selfprobe.probes.forward import Spread
 
 FloatArray = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
 Tables = Mapping[str, pd.DataFrame]
 
 PAIRS = (
@@ -71,45 +69,63 @@ PAIRS = (
 """Pairs of arms that are compared, first less second: the paper's, what an irrelevant text does,
 and what is left beside controls.
 """
-PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
-OTHER_FIRST = "other − direct"
-"""What the prompt about another assistant does."""
+
+
+class Comparison(StrEnum):
+    """Pairs of arms by name, first less second, as the tables name them."""
+
+    INTROSPECTIVE_LESS_DIRECT = "introspective − direct"
+    """The paper's."""
+    CONTROL_LESS_DIRECT = "control − direct"
+    """What an irrelevant text does."""
+    INTROSPECTIVE_LESS_CONTROL = "introspective − control"
+    INTROSPECTIVE_LESS_OTHER = "introspective − other"
+    OTHER_LESS_DIRECT = "other − direct"
+    """What the prompt about another assistant does."""
+
+
 PARTED_PAIRS = (*PAIRS, ("other", "direct"))
 """Pairs of arms that are tested for a block where they part."""
-COMPARED = {
-    PAPER_FIRST: "introspective less direct (the paper's)",
-    CONTROL_FIRST: "irrelevant text less direct",
-    LEFT: "introspective less irrelevant text (what is left)",
-    OTHER: "introspective less another assistant's",
+COMPARISON_TITLES: Mapping[str, str] = {
+    Comparison.INTROSPECTIVE_LESS_DIRECT: "introspective less direct (the paper's)",
+    Comparison.CONTROL_LESS_DIRECT: "irrelevant text less direct",
+    Comparison.INTROSPECTIVE_LESS_CONTROL: "introspective less irrelevant text (what is left)",
+    Comparison.INTROSPECTIVE_LESS_OTHER: "introspective less another assistant's",
 }
 SMALLEST_SHIFT = 0.1
 """Smallest difference of the logit of A less that of B that matters: at most 2.5 points of
 probability.
 """
-FEWEST = 2
+FEWEST_DILEMMAS = 2
 """Smallest number of dilemmas with an interval."""
-SHOWABLE = FEWEST_CLUSTERS
+FEWEST_WITH_INTERVAL = FEWEST_CLUSTERS
 """Smallest number of dilemmas whose random signs can give a p below .05. A bootstrapped interval
 needs as many.
 """
 UNIT = "dilemma"
-METHOD = (
-    "A dilemma is read up to the word A or B under four instructions: the direct question, the introspective prompt "
-    "(predict what you will conclude), an irrelevant text of exactly as many tokens, and the prediction about another "
-    "assistant. Numbers are means over dilemmas with 95 % intervals, by source where the data set names several."
+LENS_METHOD = (
+    "A dilemma is read up to the word A or B under four instructions: the direct question, the "
+    "introspective prompt (predict what you will conclude), an irrelevant text of exactly as many "
+    "tokens, and the prediction about another assistant. Numbers are means over dilemmas with 95 % "
+    "intervals, by source where the data set names several."
 )
 STEP_METHOD = (
-    "Two runs differ where the difference is larger, at the best of all blocks and shapes of a rise, than under random "
-    "signs of whole dilemmas or sources. A block is named where every rise over more than two gaps between blocks is "
-    "ruled out; else the page says between which blocks the difference arises. A Yes takes a difference from the "
-    "irrelevant text and from the prompt about another assistant too."
+    "Two runs differ where the difference is larger, at the best of all blocks and shapes of a "
+    "rise, than under random signs of whole dilemmas or sources. A block is named where every rise "
+    "over more than two gaps between blocks is ruled out; else the page says between which blocks "
+    "the difference arises. A Yes takes a difference from the irrelevant text and from the prompt "
+    "about another assistant too."
 )
-NOT = "It does not show introspection: any instruction that moves the answer parts from the direct question somewhere."
-WHY_NOT = (
-    "A block where they part says about where the instruction comes to matter for the next word, as the output layer "
-    f"reads it. {NOT} States of middle blocks are read through a norm that was not made for them."
+LENS_LIMIT = (
+    "It does not show introspection: any instruction that moves the answer parts from the direct "
+    "question somewhere."
 )
-PAPER = "Paper: block 60 of the 64 of Qwen3-32B, by eye, in one dilemma."
+LENS_LIMITS_NOTE = (
+    "A block where they part says about where the instruction comes to matter for the next word, "
+    f"as the output layer reads it. {LENS_LIMIT} States of middle blocks are read through a norm "
+    "that was not made for them."
+)
+LENS_PAPER = "Paper: block 60 of the 64 of Qwen3-32B, by eye, in one dilemma."
 
 
 class Lens(SpreadStudy):
@@ -122,7 +138,10 @@ class Lens(SpreadStudy):
 
     dataset: str = Field(
         "ethical_dilemmas",
-        description="Dilemmas: bundled, a file or hf:…, with a column dilemma that names Option A and Option B.",
+        description=(
+            "Dilemmas: bundled, a file or hf:…, with a column dilemma that names Option A and "
+            "Option B."
+        ),
     )
     opening: str = Field(OPENING, description="Beginning of the answer, before A or B.")
     layers: Blocks = Field(
@@ -134,42 +153,48 @@ class Lens(SpreadStudy):
     def table(self) -> Table:
         """The dilemmas."""
         table = load(self.dataset, "dilemma", ("axes", "source"))
-        return replace(table, rows=table.first(self.limit)) if self.limit else table
+        if self.limit:
+            return replace(table, rows=table.first(self.limit))
+        return table
 
     @cached_property
-    def prepared(self) -> tuple[list[Item], dict[str, str]]:
+    def dilemmas_and_reasons(self) -> tuple[list[Item], dict[str, str]]:
         """The dilemmas as the model's tokens, and why others cannot be read.
 
         Raises:
             InputError: Too few can be read.
         """
-        table, judge = self.table, self.judge
-        read, unread = dilemma_items(
-            judge.tokenizer, table, opening=self.opening, chat=judge.chat, context=judge.context
+        judge = self.judge
+        dilemmas, unreadable = dilemma_items(
+            judge.tokenizer,
+            self.table,
+            opening=self.opening,
+            chat=judge.chat,
+            context=judge.context,
         )
-        if len(read) < FEWEST:
-            why = f" ({next(iter(unread.values()))})" if unread else ""
+        if len(dilemmas) < FEWEST_DILEMMAS:
+            reason = f" ({next(iter(unreadable.values()))})" if unreadable else ""
             raise InputError(
-                f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}: give more or "
-                "shorter ones, or a larger --limit"
+                f"{len(dilemmas)} of {len(self.table.rows)} dilemmas can be read{reason}; expected "
+                f"at least {FEWEST_DILEMMAS}: give more or shorter ones, or a larger --limit"
             )
-        return read, unread
+        return dilemmas, unreadable
 
     @property
     def dilemmas(self) -> list[Item]:
         """The dilemmas that can be read."""
-        return self.prepared[0]
+        return self.dilemmas_and_reasons[0]
 
     @property
     def state(self) -> dict[str, Any]:
         """Settings that the folder belongs to."""
-        judge, table = self.judge, self.table
+        judge = self.judge
         return {
             "model": judge.name,
             "revision": judge.revision,
             "precision": judge.precision,
-            "dataset": table.name,
-            "dataset_sha256": table.sha256,
+            "dataset": self.table.name,
+            "dataset_sha256": self.table.sha256,
             "opening": self.opening,
             "system": judge.chat.system,
             "arguments": dict(judge.chat.arguments),
@@ -185,76 +210,97 @@ class Lens(SpreadStudy):
         from selfprobe.mechanism.reading import memory
         from selfprobe.probes.model import size
 
-        unread = self.prepared[1]
+        dilemmas, unreadable = self.dilemmas_and_reasons
         self.claim(self.state, dry=True)
-        judge, todo = self.judge, self.todo(patterns=True)
-        tokens = sum(item.tokens for item in todo)
-        heads = int(getattr(judge.model.config.get_text_config(), "num_attention_heads", 0))
-        disk = len(todo) * (4 * len(ARMS) * len(judge.numbers) * (1 + 5 * heads) + 2000)
-        free = shutil.disk_usage(
-            next(p for p in (self.folder, *self.folder.absolute().parents) if p.exists())
-        ).free
-        if disk > free:
+        judge = self.judge
+        pending = self.pending_dilemmas(patterns=True)
+        tokens = sum(item.tokens for item in pending)
+        disk_bytes = len(pending) * self._bytes_of_reading
+        free_bytes = self._free_bytes
+        if disk_bytes > free_bytes:
             raise InputError(
-                f"{size(disk)} are to be written to {self.out}, and {size(free)} are free: take another --out"
+                f"{size(disk_bytes)} are to be written to {self.out}, and {size(free_bytes)} are "
+                "free: take another --out"
             )
-        held, besides = memory(judge, max(item.longest for item in self.dilemmas))
-        more = " …" * (len(unread) > 1)
-        return [
+
+        longest_tokens = max(item.longest for item in dilemmas)
+        weight_bytes, reading_bytes = memory(judge, longest_tokens)
+        lines = [
             f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
-            f"Dilemmas: {len(self.dilemmas)}, {len(unread)} cannot be read, {len(self.dilemmas) - len(todo)} on disk",
-            *(f"Not read: {name}: {why}{more}" for name, why in list(unread.items())[:1]),
+            f"Dilemmas: {len(dilemmas)}, {len(unreadable)} cannot be read, "
+            f"{len(dilemmas) - len(pending)} on disk",
+        ]
+        if unreadable:
+            name, reason = next(iter(unreadable.items()))
+            ellipsis = " …" if len(unreadable) > 1 else ""
+            lines.append(f"Not read: {name}: {reason}{ellipsis}")
+        return [
+            *lines,
             f"To do: {tokens:,} tokens (what the arms of a dilemma share is read once)",
-            f"Memory: weights {size(held)}, about {size(besides)} besides",
-            f"Disk: {size(disk)} to write ({size(free)} free)",
-            f"Time: {self.time(tokens)}",
+            f"Memory: weights {size(weight_bytes)}, about {size(reading_bytes)} besides",
+            f"Disk: {size(disk_bytes)} to write ({size(free_bytes)} free)",
+            f"Time: {self.time_text(tokens)}",
         ]
 
-    def time(self, tokens: int) -> str:
+    @property
+    def _bytes_of_reading(self) -> int:
+        """Bytes of a dilemma's file: lens and five numbers a head, of each arm and block."""
+        config = self.judge.model.config.get_text_config()
+        heads = int(getattr(config, "num_attention_heads", 0))
+        return 4 * len(ARMS) * len(self.judge.numbers) * (1 + 5 * heads) + 2000
+
+    @property
+    def _free_bytes(self) -> int:
+        folders = (self.folder, *self.folder.absolute().parents)
+        existing_folder = next(folder for folder in folders if folder.exists())
+        return shutil.disk_usage(existing_folder).free
+
+    def time_text(self, tokens: int) -> str:
         """Line of the plan on how long reading a number of tokens takes."""
         from selfprobe.probes.plan import span
 
-        return (
-            f"about {span(tokens * 1.1 / self.rate)} (measured on one prompt)"
-            if tokens
-            else "nothing is left to read"
-        )
+        if not tokens:
+            return "nothing is left to read"
+        seconds = tokens * 1.1 / self.tokens_per_second
+        return f"about {span(seconds)} (measured on one prompt)"
 
     @cached_property
-    def rate(self) -> float:
+    def tokens_per_second(self) -> float:
         """Tokens a second, by the longest prompt."""
         from selfprobe.mechanism.reading import tokens_a_second
 
-        longest = max(self.dilemmas, key=lambda item: item.longest)
-        return tokens_a_second(self.judge, longest.prompts["introspective"].prefix)
+        longest_dilemma = max(self.dilemmas, key=lambda item: item.longest)
+        return tokens_a_second(self.judge, longest_dilemma.prompts["introspective"].prefix)
 
-    def key(self, item: Item, *more: str) -> str:
+    def key(self, item: Item, *settings: str) -> str:
         """A name for what the model makes of a dilemma: of its weights, its precision, all tokens,
-        and `more`.
+        and further settings.
         """
-        tokens = [f"{arm}: {item.prompts[arm].prefix} {item.prompts[arm].contrast}" for arm in ARMS]
         judge = self.judge
-        rounded = (
-            () if str(judge.dtype) == "torch.float32" else ("logits in float32",)
-        )  # they were rounded before 0.3
-        return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *rounded, *more)
+        prompts = [
+            f"{arm}: {item.prompts[arm].prefix} {item.prompts[arm].contrast}" for arm in ARMS
+        ]
+        return digest(judge.revision, judge.precision, str(judge.numbers), *prompts, *settings)
 
-    def held_reading(self, item: Item, *, patterns: bool) -> "DilemmaReading | None":
+    def stored_reading(self, item: Item, *, patterns: bool) -> "DilemmaReading | None":
         """Stored reading of a dilemma; None where it is not enough."""
         from selfprobe.mechanism.reading import DilemmaReading
 
+        arrays = stored_arrays(self.folder / "readings", self.key(item))
+        if arrays is None:
+            return None
         try:
-            reading = DilemmaReading(
-                **(stored_arrays(self.folder / "readings", self.key(item)) or {})
-            )
+            reading = DilemmaReading(**arrays)
         except TypeError:
             return None
-        return None if patterns and not np.isfinite(reading.attention).any() else reading
+        if patterns and not np.isfinite(reading.attention).any():
+            return None
+        return reading
 
-    def todo(self, *, patterns: bool) -> list[Item]:
+    def pending_dilemmas(self, *, patterns: bool) -> list[Item]:
         """Dilemmas that are still to be read."""
         return [
-            item for item in self.dilemmas if self.held_reading(item, patterns=patterns) is None
+            item for item in self.dilemmas if self.stored_reading(item, patterns=patterns) is None
         ]
 
     def work(self, progress: Progress) -> None:
@@ -285,24 +331,24 @@ class Lens(SpreadStudy):
         from selfprobe.mechanism.reading import checked_reading, read_in_context
         from selfprobe.probes.harvesting import Meter
 
-        if todo := self.todo(patterns=patterns):
-            progress(
-                f"{len(todo)} of {len(self.dilemmas)} dilemmas to read in {self.folder / 'readings'}"
-            )
-            with checked_reading(
-                self.judge, max(todo, key=lambda item: item.longest), attention=patterns
-            ) as sharing:
-                meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
-                prompt = todo[0].prompts["direct"]
-                for item, reading in spread(
-                    self.judge,
-                    prompt,
-                    todo,
-                    lambda item: (read_in_context, item, sharing, patterns),
-                ):
-                    store_arrays(self.folder / "readings", self.key(item), vars(reading))
-                    meter.add(item.tokens, 1)
-            meter.finish()
+        pending = self.pending_dilemmas(patterns=patterns)
+        if not pending:
+            return
+        readings_folder = self.folder / "readings"
+        progress(f"{len(pending)} of {len(self.dilemmas)} dilemmas to read in {readings_folder}")
+        longest_dilemma = max(pending, key=lambda item: item.longest)
+        with checked_reading(self.judge, longest_dilemma, attention=patterns) as sharing:
+            tokens = sum(item.tokens for item in pending)
+            meter = Meter(tokens, len(pending), progress, "dilemmas")
+
+            def reading_job(item: Item) -> tuple[Any, ...]:
+                return read_in_context, item, sharing, patterns
+
+            first_prompt = pending[0].prompts["direct"]
+            for item, reading in spread(self.judge, first_prompt, pending, reading_job):
+                store_arrays(readings_folder, self.key(item), vars(reading))
+                meter.add(item.tokens, 1)
+        meter.finish()
 
     @cached_property
     def readings(self) -> "dict[str, DilemmaReading]":
@@ -311,28 +357,29 @@ class Lens(SpreadStudy):
         Raises:
             ValueError: Too few are.
         """
-        read = {item.id: self.held_reading(item, patterns=self.patterns) for item in self.dilemmas}
-        finite = {
-            name: one
-            for name, one in read.items()
-            if one is not None and np.isfinite(one.lens).all()
-        }
-        if len(finite) < FEWEST:
+        finite_readings = dict[str, "DilemmaReading"]()
+        for item in self.dilemmas:
+            reading = self.stored_reading(item, patterns=self.patterns)
+            if reading is not None and np.isfinite(reading.lens).all():
+                finite_readings[item.id] = reading
+        if len(finite_readings) < FEWEST_DILEMMAS:
             raise ValueError(
                 f"{self.judge.name} gives no finite logits: try --dtype float32 or bfloat16"
             )
-        return finite
+        return finite_readings
 
     @property
     def clusters(self) -> dict[str, str]:
         """Dilemma → its independent unit: the column of ?cluster=, else its source, else itself."""
-        rows = self.table.rows
-        ids = [str(row["id"]) for row in rows]
-        sources = [str(row.get("cluster") or row.get("source") or row["id"]) for row in rows]
+        ids = list[str]()
+        sources = list[str]()
+        for row in self.table.rows:
+            ids.append(str(row["id"]))
+            sources.append(str(row.get("cluster") or row.get("source") or row["id"]))
         labels, _ = resampling_units(sources, ids, [""] * len(ids))
         return dict(zip(ids, map(str, labels), strict=True))
 
-    def tabulated(
+    def tables_of(
         self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]
     ) -> dict[str, pd.DataFrame]:
         """Tables of readings, by file stem."""
@@ -344,80 +391,99 @@ class Lens(SpreadStudy):
 
     def study_tables(self) -> dict[str, pd.DataFrame]:
         """The tables of this study."""
-        return self.tabulated(self.readings, self.judge.numbers)
+        return self.tables_of(self.readings, self.judge.numbers)
 
-    def found(self) -> "Found":
+    def found(self) -> "FolderContents":
         """Tables of this study and of those that the folder had."""
-        before, made = tables_in(self.folder), self.study_tables()
-        made = made if type(self) is Lens else with_fullest_lens(before, made)
-        left_out = len(self.dilemmas) - len(self.readings)
+        folder_tables = tables_in(self.folder)
+        study_tables = self.study_tables()
+        if type(self) is not Lens:
+            study_tables = with_fullest_lens(folder_tables, study_tables)
         notes = []
-        if left_out:
-            of_all = f"{left_out} of {len(self.dilemmas)} dilemmas"
-            notes = [f"{of_all} are left out: their logits are not finite (NaN or infinite)."]
-        return Found(self.held, {**before, **made}, notes)
+        unusable_count = len(self.dilemmas) - len(self.readings)
+        if unusable_count:
+            notes.append(
+                f"{unusable_count} of {len(self.dilemmas)} dilemmas are left out: their logits are "
+                "not finite (NaN or infinite)."
+            )
+        return FolderContents(self.held, {**folder_tables, **study_tables}, notes)
 
     @classmethod
-    def page(cls, found: "Found") -> Page:
+    def page(cls, contents: "FolderContents") -> Page:
         """The answer, with tables lens and partings."""
-        frame = found.tables["lens"]
+        frame = contents.tables["lens"]
         lens_rows: list[LensRow] = rows_of_frame(LensRow, frame, unit=UNIT)
         parting_rows: list[PartingRow] = rows_of_frame(
-            PartingRow, found.tables["partings"], unit=UNIT
+            PartingRow, contents.tables["partings"], unit=UNIT
         )
-        claim = lens_claim(parting_rows, lens_rows, found.model)
-        last_block = max(row.block for row in lens_rows)
-        last = {row.what: row.estimate for row in lens_rows if row.block == last_block}
-        after = f"after block {last_block}: the logit of A less that of B differs by"
-        lines = [
-            f"{COMPARED[what].capitalize()}, {after} {shown(last[what], sign=True)}."
-            for what in (PAPER_FIRST, LEFT)
-        ]
-        arms = by_block(
+        claim = lens_claim(parting_rows, lens_rows, contents.model)
+        lines = _last_block_lines(lens_rows)
+        arms_picture = by_block(
             "lens_arms",
             frame,
             TOLD,
             caption="Logit of A less that of B.",
             up="logit of A less that of B",
         )
-        parting = {row.what: row for row in parting_rows}[PAPER_FIRST]
-        caption, shaded = "95 % intervals.", None
-        if parting.is_shown:
-            caption = "95 % intervals; shaded: where introspective and direct part."
-            shaded = (parting.earliest - 0.5, parting.latest + 0.5)
-        picture = by_block(
-            "lens",
-            frame[frame.what.isin(list(COMPARED))],
-            COMPARED,
-            caption=caption,
-            up="difference of the logit of A less that of B",
-            shaded=shaded,
-        )
-        compared_rows = [
-            ComparisonRow(COMPARED[row.what], row.place_text or "–", row.step, row.p)
+        comparison_rows = [
+            ComparisonRow(COMPARISON_TITLES[row.what], row.place_text or "–", row.step, row.p)
             for row in parting_rows
-            if row.what in COMPARED
+            if row.what in COMPARISON_TITLES
         ]
-        return found.claim_page(
+        return contents.claim_page(
             "Does the model separate an introspective prompt from the direct question?",
             claim,
             LENS_WORDS,
-            picture=picture,
-            table=PageTable(compared_rows, columns_of(ComparisonRow)),
-            why=[*lines, WHY_NOT],
-            paper=[PAPER],
-            cells=[Figures([arms])],
+            picture=_comparison_picture(frame, parting_rows),
+            table=PageTable(comparison_rows, columns_of(ComparisonRow)),
+            why=[*lines, LENS_LIMITS_NOTE],
+            paper=[LENS_PAPER],
+            cells=[Figures([arms_picture])],
             method=[STEP_METHOD],
             tables={
                 "lens": RowTable(LensRow, lens_rows),
                 "partings": RowTable(PartingRow, parting_rows),
             },
-            lines=[*lines, PAPER, NOT],
+            lines=[*lines, LENS_PAPER, LENS_LIMIT],
         )
 
 
+def _last_block_lines(lens_rows: "Sequence[LensRow]") -> list[str]:
+    """Sentences on the paper's comparison and on what is left beside controls, after all blocks."""
+    last_block = max(row.block for row in lens_rows)
+    difference_of = {row.what: row.estimate for row in lens_rows if row.block == last_block}
+    lines = []
+    for comparison in (Comparison.INTROSPECTIVE_LESS_DIRECT, Comparison.INTROSPECTIVE_LESS_CONTROL):
+        title = COMPARISON_TITLES[comparison].capitalize()
+        difference = shown(difference_of[comparison], sign=True)
+        lines.append(
+            f"{title}, after block {last_block}: the logit of A less that of B differs by "
+            f"{difference}."
+        )
+    return lines
+
+
+def _comparison_picture(frame: pd.DataFrame, parting_rows: "Sequence[PartingRow]") -> Picture:
+    """Curves of the differences, with the blocks where introspective and direct part shaded."""
+    parting_of = {row.what: row for row in parting_rows}
+    parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
+    caption = "95 % intervals."
+    shaded_blocks = None
+    if parting.is_shown:
+        caption = "95 % intervals; shaded: where introspective and direct part."
+        shaded_blocks = (parting.earliest - 0.5, parting.latest + 0.5)
+    return by_block(
+        "lens",
+        frame[frame.what.isin(list(COMPARISON_TITLES))],
+        COMPARISON_TITLES,
+        caption=caption,
+        up="difference of the logit of A less that of B",
+        shaded=shaded_blocks,
+    )
+
+
 @dataclass(frozen=True)
-class Found:
+class FolderContents:
     """Contents of the folder."""
 
     state: Mapping[str, Any]
@@ -436,8 +502,9 @@ class Found:
         """Sentence on the run that the folder holds."""
         state = self.state
         return (
-            f"{state['model']}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "
-            f"answer is opened with “{state['opening']}”; selfprobe {state['selfprobe']}."
+            f"{state['model']}, revision {state['revision']}, {state['precision']}; data set "
+            f"{state['dataset']}; the answer is opened with “{state['opening']}”; selfprobe "
+            f"{state['selfprobe']}."
         )
 
     def claim_page(
@@ -460,15 +527,15 @@ class Found:
 
         The tables of the folder that are of other studies stay in its files.
         """
-        of_others = {name: table for name, table in self.tables.items() if name not in tables}
+        other_tables = {name: table for name, table in self.tables.items() if name not in tables}
         page = claim_page(
             title,
             [claim],
             words,
             picture=picture,
             table=table,
-            tables={**of_others, **tables},
-            method=[METHOD, *method, *self.notes],
+            tables={**other_tables, **tables},
+            method=[LENS_METHOD, *method, *self.notes],
             notes={claim.subject: why},
             paper=paper,
             cells=cells,
@@ -493,7 +560,10 @@ def amount_text(amount: Estimate) -> str:
 
 
 LENS_WORDS = ClaimWords(
-    yes="separates the introspective prompt from the direct one {place}, by {effect}; closest: {competitor}",
+    yes=(
+        "separates the introspective prompt from the direct one {place}, by {effect}; closest: "
+        "{competitor}"
+    ),
     no="moves the answer by less than {smallest} after every block: {effect}",
     explained="separates the introspective prompt by {effect}, no more than {competitor}",
     checks={
@@ -504,9 +574,17 @@ LENS_WORDS = ClaimWords(
     },
     unmet={
         "several_blocks": "was read after one block alone",
-        "change": "is not shown to separate the introspective prompt from the direct one ({difference})",
-        "beyond_text": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
-        "beyond_other": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
+        "change": (
+            "is not shown to separate the introspective prompt from the direct one ({difference})"
+        ),
+        "beyond_text": (
+            "separates the introspective prompt from the direct one {place}, not shown from "
+            "{competitor}"
+        ),
+        "beyond_other": (
+            "separates the introspective prompt from the direct one {place}, not shown from "
+            "{competitor}"
+        ),
     },
     units={"several_blocks": amount_text},
     write=shift_text,
@@ -524,57 +602,70 @@ def lens_claim(
         subject: The model's name on the page.
     """
     parting_of = {row.what: row for row in parting_rows}
-    paper = parting_of[PAPER_FIRST]
-    effect = (
-        magnitude(paper.step) if paper.is_shown else _largest_difference(lens_rows, PAPER_FIRST)
-    )
+    parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
+    if parting.is_shown:
+        effect = magnitude(parting.step)
+    else:
+        effect = _largest_difference(lens_rows, Comparison.INTROSPECTIVE_LESS_DIRECT)
+
     block_count = len({row.block for row in lens_rows})
-    several = Outcome.HOLDS if block_count > 1 else Outcome.OPEN
-    remedy = "" if block_count > 1 else "leave out --layers"
     checks = [
-        Check(
-            "several_blocks",
-            Estimate(block_count, math.nan, math.nan, block_count, "block"),
-            several,
-            remedy=remedy,
-        ),
-        _parting_check("change", paper, lens_rows),
+        _several_blocks_check(block_count),
+        _parting_check("change", parting, lens_rows),
     ]
-    controls = (("beyond_text", LEFT, CONTROL_FIRST), ("beyond_other", OTHER, OTHER_FIRST))
-    for name, difference, control in controls:
-        reached = magnitude(parting_of[control].step)
-        competitor = f"{CONTROL_NAMES[control]}: {number(reached.value)}"
+    controls = (
+        ("beyond_text", Comparison.INTROSPECTIVE_LESS_CONTROL, Comparison.CONTROL_LESS_DIRECT),
+        ("beyond_other", Comparison.INTROSPECTIVE_LESS_OTHER, Comparison.OTHER_LESS_DIRECT),
+    )
+    for check_name, comparison, control in controls:
+        control_step = magnitude(parting_of[control].step)
+        competitor = f"{CONTROL_NAMES[control]}: {number(control_step.value)}"
         checks.append(
-            _parting_check(name, parting_of[difference], lens_rows, competitor=competitor)
+            _parting_check(check_name, parting_of[comparison], lens_rows, competitor=competitor)
         )
-    details = {"place": paper.place_text}
+    details = {"place": parting.place_text}
     return Claim(subject, effect, tuple(checks), SMALLEST_SHIFT, details)
 
 
-CONTROL_NAMES = {CONTROL_FIRST: "irrelevant text", OTHER_FIRST: "another assistant's prompt"}
+CONTROL_NAMES = {
+    Comparison.CONTROL_LESS_DIRECT: "irrelevant text",
+    Comparison.OTHER_LESS_DIRECT: "another assistant's prompt",
+}
+
+
+def _several_blocks_check(block_count: int) -> Check:
+    block_estimate = Estimate(block_count, math.nan, math.nan, block_count, "block")
+    if block_count > 1:
+        return Check("several_blocks", block_estimate, Outcome.HOLDS)
+    return Check("several_blocks", block_estimate, Outcome.OPEN, remedy="leave out --layers")
 
 
 def _parting_check(
     name: str, parting: "PartingRow", lens_rows: "Sequence[LensRow]", *, competitor: str = ""
 ) -> Check:
-    """The check that the arms of a pair part; one of a control, which has a competitor, explains."""
+    """Whether the arms of a pair part; the check of a control, which has a competitor, explains."""
     explains = bool(competitor)
+    step = magnitude(parting.step)
     if parting.is_shown:
-        return Check(
-            name, magnitude(parting.step), Outcome.HOLDS, competitor, parting.p, explains=explains
-        )
+        return Check(name, step, Outcome.HOLDS, competitor, parting.p, explains=explains)
+
     largest = _largest_difference(lens_rows, parting.what)
     if largest.high < SMALLEST_SHIFT:
         return Check(name, largest, Outcome.FAILS, competitor, parting.p, explains=explains)
-    difference = magnitude(parting.step)
-    remedy = "add dilemmas"
-    if math.isnan(parting.p) and difference.n < SHOWABLE:
-        reason = f"{difference.n} independent {UNIT}s; {SHOWABLE} are the least"
-        difference = undefined(reason, n=difference.n, unit=UNIT)
-    elif math.isnan(parting.p):
-        difference = undefined("nothing changes", n=difference.n, unit=UNIT)
+
+    if math.isnan(parting.p):
+        reason = "nothing changes"
+        if step.n < FEWEST_WITH_INTERVAL:
+            reason = f"{step.n} independent {UNIT}s; {FEWEST_WITH_INTERVAL} are the least"
+        step = undefined(reason, n=step.n, unit=UNIT)
     return Check(
-        name, difference, Outcome.OPEN, competitor, parting.p, explains=explains, remedy=remedy
+        name,
+        step,
+        Outcome.OPEN,
+        competitor,
+        parting.p,
+        explains=explains,
+        remedy="add dilemmas",
     )
 
 
@@ -585,35 +676,34 @@ def magnitude(estimate: Estimate) -> Estimate:
     return replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
 
 
-def _largest_difference(lens_rows: "Sequence[LensRow]", what: str) -> Estimate:
-    """The difference that may be largest: if it is too small to matter, those after all blocks are."""
-    known = [
-        row.estimate for row in lens_rows if row.what == what and not math.isnan(row.estimate.low)
-    ]
-    if not known:
+def _largest_difference(lens_rows: "Sequence[LensRow]", comparison: str) -> Estimate:
+    """The difference that may be largest: if it is too small to matter, all of them are."""
+    sizes = []
+    for row in lens_rows:
+        difference = row.estimate
+        if row.what == comparison and not math.isnan(difference.low):
+            largest_size = max(-difference.low, difference.high)
+            sizes.append(
+                replace(difference, value=abs(difference.value), low=0.0, high=largest_size)
+            )
+    if not sizes:
         return undefined("no difference has an interval", unit=UNIT)
-    sizes = [
-        replace(
-            estimate, value=abs(estimate.value), low=0.0, high=max(-estimate.low, estimate.high)
-        )
-        for estimate in known
-    ]
     return max(sizes, key=lambda size: size.high)
 
 
 # ---- tables of the folder
 
 
-WHAT = Heading("comparison", "Arm, or the first arm less the second.")
-BLOCK = Heading("block", "Block of the transformer, from 0.")
+COMPARISON_HEADING = Heading("comparison", "Arm, or the first arm less the second.")
+BLOCK_HEADING = Heading("block", "Block of the transformer, from 0.")
 
 
 @dataclass(frozen=True)
 class LensRow:
     """Logit of A less that of B after each block."""
 
-    block: Annotated[int, BLOCK]
-    what: Annotated[str, WHAT]
+    block: Annotated[int, BLOCK_HEADING]
+    what: Annotated[str, COMPARISON_HEADING]
     estimate: Annotated[
         Estimate,
         Heading("logit of A less that of B", "Mean over dilemmas.", partial(shown, sign=True)),
@@ -628,7 +718,7 @@ def _block_text(block: float) -> str:
 class PartingRow:
     """Where the arms of each pair part."""
 
-    what: Annotated[str, WHAT]
+    what: Annotated[str, COMPARISON_HEADING]
     block: Annotated[
         float,
         Heading(
@@ -709,12 +799,14 @@ def mean_rows(
     blocks: Sequence[int],
     clusters: Sequence[str],
 ) -> list[Any]:
-    """One row for each of `columns  # [dilemma, layer]` and block, with its mean over dilemmas by cluster."""
+    """One row for each of `columns  # [dilemma, layer]` and block, with its mean over dilemmas by
+    cluster.
+    """
     rows = []
-    for what, values in columns.items():
-        for index, block in enumerate(blocks):
-            estimate = clustered_mean(values[:, index], clusters, unit=UNIT, interval="t")
-            rows.append(make_row(block=block, what=what, estimate=estimate))
+    for comparison, values in columns.items():
+        for block_index, block in enumerate(blocks):
+            estimate = clustered_mean(values[:, block_index], clusters, unit=UNIT, interval="t")
+            rows.append(make_row(block=block, what=comparison, estimate=estimate))
     return rows
 
 
@@ -724,14 +816,12 @@ def lens_table(
     """Rows of `LensRow`: the logit of A less that of B of each arm, and of each first arm less the
     second.
     """
-    values = np.stack([reading.lens for reading in readings.values()]).astype(
-        float
-    )  # [dilemma, arm, layer]
-    columns = {name: values[:, arm(name)] for name in ARMS}
-    columns |= {
-        f"{first} − {second}": values[:, arm(first)] - values[:, arm(second)]
-        for first, second in PAIRS
-    }
+    lens_by_dilemma = [reading.lens for reading in readings.values()]
+    logit_differences = np.stack(lens_by_dilemma).astype(float)  # [dilemma, arm, layer]
+    columns = {name: logit_differences[:, arm(name)] for name in ARMS}
+    for first, second in PAIRS:
+        first_column, second_column = columns[first], columns[second]
+        columns[f"{first} − {second}"] = first_column - second_column
     return RowTable(LensRow, mean_rows(LensRow, columns, blocks, clusters)).frame
 
 
@@ -741,34 +831,41 @@ def partings(
     """Rows of `PartingRow`: where the arms of each pair part."""
     cluster_of = dict(zip(readings, clusters, strict=True))
     names = sorted(readings)
-    values = np.stack([readings[name].lens for name in names]).astype(float)
-    labels = [cluster_of[name] for name in names]
+    sorted_clusters = [cluster_of[name] for name in names]
+    logit_differences = np.stack([readings[name].lens for name in names]).astype(float)
     rows = []
     for first, second in PARTED_PAIRS:
-        differences = values[:, arm(first)] - values[:, arm(second)]
-        rows.append(parting_row(f"{first} − {second}", differences, blocks, labels))
+        differences = logit_differences[:, arm(first)] - logit_differences[:, arm(second)]
+        rows.append(parting_row(f"{first} − {second}", differences, blocks, sorted_clusters))
     return RowTable(PartingRow, rows).frame
 
 
 def parting_row(
-    what: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]
+    comparison: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]
 ) -> PartingRow:
     """Where a difference arises, from `differences  # [dilemma, layer]`."""
     rng = np.random.default_rng(0)
     rise: Rise = rise_in(differences, blocks, clusters, rng=rng, from_zero=True, unit=UNIT)
-    block = rise.place if rise.is_change else math.nan
     return PartingRow(
-        what, block, rise.earliest, rise.latest, rise.step, rise.change_p, rise.sharp_p
+        what=comparison,
+        block=rise.place if rise.is_change else math.nan,
+        earliest=rise.earliest,
+        latest=rise.latest,
+        step=rise.step,
+        p=rise.change_p,
+        sharp_p=rise.sharp_p,
     )
 
 
 def by_block(
-    stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption: str, **more: Any
+    stem: str, rows: pd.DataFrame, titles: Mapping[str, str], *, caption: str, **settings: Any
 ) -> Picture:
-    """Curves over blocks, a line for each `what` of a table."""
+    """Curves over blocks, a line for each `what` of a table that has a title; `settings` are those
+    of `curves`.
+    """
     lines = {}
-    for what, title in names.items():
-        rows_of_line = rows[rows.what == what]
+    for comparison, title in titles.items():
+        rows_of_line = rows[rows.what == comparison]
         if len(rows_of_line):
             lines[title] = (list(rows_of_line.block), list(rows_of_line.itertuples()))
     return curves(
@@ -778,7 +875,7 @@ def by_block(
         across="block",
         marks=rows.block.nunique() < 20,
         alt=f"{stem}: {caption}",
-        **more,
+        **settings,
     )
 
 
@@ -786,14 +883,15 @@ def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
     """The block of the table `name` to show, and why: where introspective and direct run part, or
     the last.
     """
-    parting_block = tables["partings"].set_index("what").loc[PAPER_FIRST].block
+    partings_by_comparison = tables["partings"].set_index("what")
+    parting_block = partings_by_comparison.loc[Comparison.INTROSPECTIVE_LESS_DIRECT].block
     read_blocks = tables[name].block
     if (read_blocks == parting_block).any():
         return int(parting_block), "where direct and introspective runs part"
-    why = "the runs are not shown to part"
+    reason = "the runs are not shown to part"
     if not pd.isna(parting_block):
-        why = f"that where the runs part, {parting_block:.0f}, was not"
-    return int(read_blocks.max()), f"the last that was read, as {why}"
+        reason = f"that where the runs part, {parting_block:.0f}, was not"
+    return int(read_blocks.max()), f"the last that was read, as {reason}"
 
 
 def tables_in(folder: Path) -> dict[str, pd.DataFrame]:
@@ -801,32 +899,20 @@ def tables_in(folder: Path) -> dict[str, pd.DataFrame]:
     return {file.stem: pd.read_csv(file) for file in sorted((folder / "tables").glob("*.csv"))}
 
 
-def with_fullest_lens(before: Tables, made: Tables) -> dict[str, pd.DataFrame]:
-    """`made`, its lens in place of the folder's only where that has not all of its blocks, or fewer
-    dilemmas.
+def with_fullest_lens(folder_tables: Tables, study_tables: Tables) -> dict[str, pd.DataFrame]:
+    """`study_tables`, its lens in place of the folder's only where that has not all of its blocks,
+    or fewer dilemmas.
 
     A trial of `patch` on 20 dilemmas is not to take the figure of 150 away, nor where their runs
     part.
     """
-    if not {"lens", "partings"} <= before.keys():
-        return dict(made)
-    old, new = before["lens"], made["lens"]
-    if not set(old.block) >= set(new.block) or old.n.max() < new.n.max():
-        return dict(made)
-    return {**made, **{name: before[name] for name in ("lens", "partings")}}
-
-
-def stored_arrays(folder: Path, name: str) -> Arrays | None:
-    """Arrays that are kept under a name; None where nothing is, or it was cut off."""
-    try:
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
-            return {array: file[array] for array in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def store_arrays(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Keep arrays under a name; the file appears whole or not at all."""
-    content = io.BytesIO()
-    np.savez(content, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
-    place({f"{name}.npz": content.getvalue()}, str(folder))
+    if not {"lens", "partings"} <= folder_tables.keys():
+        return dict(study_tables)
+    folder_lens = folder_tables["lens"]
+    study_lens = study_tables["lens"]
+    has_all_blocks = set(folder_lens.block) >= set(study_lens.block)
+    has_fewer_dilemmas = folder_lens.n.max() < study_lens.n.max()
+    if not has_all_blocks or has_fewer_dilemmas:
+        return dict(study_tables)
+    kept_tables = {name: folder_tables[name] for name in ("lens", "partings")}
+    return {**study_tables, **kept_tables}

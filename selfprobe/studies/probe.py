@@ -56,57 +56,77 @@ def score(
         from selfprobe.data.public_pairs import load_pairs
         from selfprobe.probes.probe_file import judge_pairs, load_probe
 
-        fitted = load_probe(file)
-        card = fitted.card
-        given = load_pairs(
+        fitted_probe = load_probe(file)
+        card = fitted_probe.card
+        pair_set = load_pairs(
             pairs,
             words=Words(card.question, card.item),
             conversations=card.prompts == "conversations",
         )
-        commit = None if model or card.revision.startswith("local-") else card.revision
-        judge = quiet_model(
-            model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat}
-        )
-        found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
-        lines = "".join(
-            json.dumps(_row(judgement), ensure_ascii=False) + "\n" for judgement in found
-        )
+
+        is_local_model = card.revision.startswith("local-")
+        revision = None if model or is_local_model else card.revision
+        judge_settings = loading | card.precision | {"revision": revision, "chat": card.chat}
+        judge = quiet_model(model or card.model, judge_settings)
+        cache_folder = cache or file.parent / "activations"
+        judgements = judge_pairs(fitted_probe, judge, pair_set.pairs, cache=cache_folder)
+
+        jsonl_lines = [json.dumps(_row(item), ensure_ascii=False) + "\n" for item in judgements]
+        jsonl = "".join(jsonl_lines)
         if out:
             out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(lines, encoding="utf-8")
+            out.write_text(jsonl, encoding="utf-8")
         else:
-            echo(lines, nl=False)
-        echo(_summary(found, file, given.ties), err=True)
+            echo(jsonl, nl=False)
+        echo(_summary(judgements, file, pair_set.ties), err=True)
 
 
-def _row(said: "Judgement") -> dict[str, Any]:
-    named = {"id": said.pair.id, "preferred": said.preferred, "score": said.score}
-    named |= {
-        "own_answer": said.own_answer,
-        "label": said.pair.label,
-        "seen_in_training": said.seen,
+def _row(judgement: "Judgement") -> dict[str, Any]:
+    row = {
+        "id": judgement.pair.id,
+        "preferred": judgement.preferred,
+        "score": judgement.score,
+        "own_answer": judgement.own_answer,
+        "label": judgement.pair.label,
+        "seen_in_training": judgement.seen,
     }
-    return named | ({"unscored": said.reason} if said.reason else {})
+    if judgement.reason:
+        row["unscored"] = judgement.reason
+    return row
 
 
-def _summary(found: "Sequence[Judgement]", file: Path, ties: int) -> str:
-    scored = [d for d in found if d.preferred is not None]
-    lines = [
-        f"{len(scored)} of {len(found)} pairs judged by {file.name}"
-        + (f"; {ties} ties left out" if ties else "")
-    ]
-    held = [d for d in scored if d.pair.label is not None and not d.seen]
-    if held:
-        right = sum(d.preferred == d.pair.label for d in held)
-        asked = sum(
-            (d.own_answer or 0.0) > 0.5 if d.pair.label == 1 else (d.own_answer or 0.0) < 0.5
-            for d in held
-        )
+def _summary(judgements: "Sequence[Judgement]", file: Path, tie_count: int) -> str:
+    judged = [judgement for judgement in judgements if judgement.preferred is not None]
+    headline = f"{len(judged)} of {len(judgements)} pairs judged by {file.name}"
+    if tie_count:
+        headline += f"; {tie_count} ties left out"
+    lines = [headline]
+
+    new_pairs = [item for item in judged if item.pair.label is not None and not item.seen]
+    if new_pairs:
+        probe_right = sum(item.preferred == item.pair.label for item in new_pairs)
+        model_right = sum(_is_own_answer_right(item) for item in new_pairs)
         lines.append(
-            f"of {len(held)} labelled pairs that are new to it {right} right; asking the model itself {asked}"
+            f"of {len(new_pairs)} labelled pairs that are new to it {probe_right} right; "
+            f"asking the model itself {model_right}"
         )
-    if seen := sum(d.seen for d in scored):
-        lines.append(f"{seen} pairs have a question that it was trained on: they do not count")
-    for reason in sorted({d.reason.partition(":")[0] for d in found if d.reason}):
-        lines.append(f"unscored, {reason}: {sum(d.reason.startswith(reason) for d in found)}")
+
+    seen_count = sum(judgement.seen for judgement in judged)
+    if seen_count:
+        lines.append(
+            f"{seen_count} pairs have a question that it was trained on: they do not count"
+        )
+
+    reasons = [judgement.reason for judgement in judgements if judgement.reason]
+    reason_kinds = {reason.partition(":")[0] for reason in reasons}
+    for reason_kind in sorted(reason_kinds):
+        pair_count = sum(reason.startswith(reason_kind) for reason in reasons)
+        lines.append(f"unscored, {reason_kind}: {pair_count}")
     return "\n".join(lines)
+
+
+def _is_own_answer_right(judgement: "Judgement") -> bool:
+    first_probability = judgement.own_answer or 0.0
+    if judgement.pair.label == 1:
+        return first_probability > 0.5
+    return first_probability < 0.5

@@ -34,15 +34,17 @@ if TYPE_CHECKING:
     from selfprobe.probes.forward import Reader
     from selfprobe.probes.training import Recipe
 
-RATES: Mapping[str, tuple[float, float, int]] = {
+PRESET_RATES: Mapping[str, tuple[float, float, int]] = {
     "small": (1e-4, FULL_RATE, 8),
     "released-code": (5e-5, 5e-7, 32),
 }
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
-TRAINING = ("rank", "full", "rate", "epochs", "batch", "samples", "seed")
+TRAINING_OPTIONS = ("rank", "full", "rate", "epochs", "batch", "samples", "seed")
 """Options of the fine-tuned judge."""
 OpenModels = Annotated[
-    tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))
+    tuple[str, ...],
+    "weights",
+    AfterValidator(lambda models: tuple(map(options.open_model, models))),
 ]
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
@@ -59,8 +61,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     reads: ClassVar[frozenset[str]] = frozenset()
 
     datasets: tuple[str, ...] = Field(
-        description="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, "
-        "hf:…."
+        description=(
+            "Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, "
+            ".tsv, .parquet, hf:…."
+        ),
     )
     question: str | None = Field(
         None, description='Criterion for your own pairs. Default: "more helpful".'
@@ -76,7 +80,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     longest: int | None = Field(None, ge=1, description="Skip pairs longer than this many tokens.")
     path: Literal["auto", "shared_cache", "two_forwards"] = Field(
         "auto",
-        description="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
+        description=(
+            "Way of the forward passes; auto takes the fastest that agrees with two plain ones."
+        ),
     )
     batch_tokens: int | None = Field(
         None, ge=1, description="Number of tokens per batch. Default: 1024 on a CPU, else 16384."
@@ -89,24 +95,33 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         ("probes",), description="Parts to make: probes, ablate, finetune."
     )
     models: OpenModels = Field(
-        description="Models whose weights are read, comma-separated: smollm2, a folder, a .gguf file or a hub name; "
-        "with several, each gets a folder in --out."
+        description=(
+            "Models whose weights are read, comma-separated: smollm2, a folder, a .gguf file or a "
+            "hub name; with several, each gets a folder in --out."
+        ),
     )
     model: OpenModel = Field("", exclude=True)
     preset: Literal["strict", "paper", "released-code"] = Field(
         "strict",
-        description="strict is the honest measurement; the others replicate. released-code also trains judges as the "
-        "paper's public scripts do, one for each group of data sets (text quality, common sense).",
+        description=(
+            "strict is the honest measurement; the others replicate. released-code also trains "
+            "judges as the paper's public scripts do, one for each group of data sets (text "
+            "quality, common sense)."
+        ),
     )
     prompts: Literal["paper", "conversations"] | None = Field(
         None,
-        description="Prompts: the paper's with the question in a separate line, or of whole conversations (MT-Bench "
-        "without judges who are authors). Default: the preset's.",
+        description=(
+            "Prompts: the paper's with the question in a separate line, or of whole conversations "
+            "(MT-Bench without judges who are authors). Default: the preset's."
+        ),
     )
     aspects: Literal["together", "apart"] | None = Field(
         None,
-        description="Probes for SummEval, NEWSROOM, HANNA: one for all aspects, or one for each and their mean. "
-        "Default: the preset's (apart, except for strict).",
+        description=(
+            "Probes for SummEval, NEWSROOM, HANNA: one for all aspects, or one for each and their "
+            "mean. Default: the preset's (apart, except for strict)."
+        ),
     )
     train: int | None = Field(
         None, ge=1, description="Train on N pairs of each data set, test on the others."
@@ -117,7 +132,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     )
     orientation: str | None = Field(
         None,
-        description="Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the preset's.",
+        description=(
+            "Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the "
+            "preset's."
+        ),
     )
     logs: Repeated = Field(
         (),
@@ -125,25 +143,36 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     )
     random_weights: bool | None = Field(
         None,
-        description="Control: the same architecture with random weights. Default: up to 1 billion parameters.",
+        description=(
+            "Control: the same architecture with random weights. Default: up to 1 billion "
+            "parameters."
+        ),
     )
     scoring: bool | None = Field(
         None,
-        description="Also ask for a score of each text alone (direct scoring, G-Eval). Default: for summeval, "
-        "newsroom, hanna.",
+        description=(
+            "Also ask for a score of each text alone (direct scoring, G-Eval). Default: for "
+            "summeval, newsroom, hanna."
+        ),
     )
     processes: int = Field(1, ge=1, description="Number of processes that fit.")
     against: str | None = Field(
         None,
-        description="Folder of a run of this model and data without --system, whose probes also read these states.",
+        description=(
+            "Folder of a run of this model and data without --system, whose probes also read these "
+            "states."
+        ),
     )
     rate: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Learning rate of the judge; it falls to 0 over the last fifth of the steps. Default: "
+        description=(
+            "Learning rate of the judge; it falls to 0 over the last fifth of the steps. Default: "
+        )
         + ", ".join(
-            f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items()
+            f"{lora:g} (with --full {full:g}) of {name}"
+            for name, (lora, full, _) in PRESET_RATES.items()
         )
         + ".",
     )
@@ -152,37 +181,43 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         None,
         ge=1,
         description="Number of the judge's examples per step. Default: "
-        + ", ".join(f"{batch} of {name}" for name, (_, _, batch) in RATES.items())
+        + ", ".join(f"{batch} of {name}" for name, (_, _, batch) in PRESET_RATES.items())
         + ".",
     )
     samples: int = Field(
         5000,
         ge=1,
-        description="Train the judge on a random sample of this many texts: a pair in one order each.",
+        description=(
+            "Train the judge on a random sample of this many texts: a pair in one order each."
+        ),
     )
     seed: int = Field(0, ge=0, description="Random seed of the judge's training.")
 
     @model_validator(mode="before")
     @classmethod
-    def _first(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return {"model": next(iter(given.get("models") or ["smollm2"]))} | given
+    def _with_first_model(cls, options_by_name: dict[str, Any]) -> dict[str, Any]:
+        models = options_by_name.get("models") or ["smollm2"]
+        return {"model": next(iter(models))} | options_by_name
 
     @model_validator(mode="after")
-    def _apart(self) -> Self:
-        if not self.models or len(set(self._folders)) < len(self.models):
-            told = ", ".join(self.models) or "none"
+    def _has_folder_for_each_model(self) -> Self:
+        folder_count = len(set(self._folders))
+        if not self.models or folder_count < len(self.models):
+            models_text = ", ".join(self.models) or "none"
             raise ValueError(
-                f"each model needs a folder of its own in {self.out}, got models {told}"
+                f"each model needs a folder of its own in {self.out}, got models {models_text}"
             )
         return self
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
-        for name in self.parts or ("none",):
-            one_of("--parts", name, ("probes", "ablate", "finetune"))
-        for name in TRAINING if "finetune" not in self.parts else ():
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"--{name} goes with --parts finetune")
+        for part in self.parts or ("none",):
+            one_of("--parts", part, ("probes", "ablate", "finetune"))
+        if "finetune" in self.parts:
+            return self
+        for option in TRAINING_OPTIONS:
+            if getattr(self, option) != type(self).model_fields[option].default:
+                raise ValueError(f"--{option} goes with --parts finetune")
         return self
 
     @property
@@ -192,14 +227,12 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     @property
     def _folders(self) -> list[str]:
-        several = len(self.models) > 1
-        return [
-            f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out
-            for name in self.models
-        ]
+        if len(self.models) <= 1:
+            return [self.out] * len(self.models)
+        return [f"{self.out}/{cut_name(name.rstrip('/'), 100)}" for name in self.models]
 
     @property
-    def each(self) -> "Iterator[ProbeRun]":
+    def model_runs(self) -> "Iterator[ProbeRun]":
         """The study of each model; of several one at a time is in memory."""
         if len(self.models) == 1:
             yield self
@@ -208,19 +241,19 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             yield self.model_copy(update={"models": (model,), "model": model, "out": folder})
 
     @property
-    def fitting(self) -> "FitSettings":
+    def fit_settings(self) -> "FitSettings":
         """Preset with the options that replace its values."""
         from selfprobe.probes.fit import PRESETS
 
-        names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
-        return replace(PRESETS[self.preset], **self.model_dump(include=names, exclude_none=True))
+        fit_options = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
+        given_options = self.model_dump(include=fit_options, exclude_none=True)
+        return replace(PRESETS[self.preset], **given_options)
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def reading_settings(self) -> dict[str, Any]:
         """Settings of `run_probes` that say which pairs are read, and how."""
-        return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {
-            "loading": self.loading
-        }
+        reading_options = self.model_dump(include={"limit", "longest", "path", "batch_tokens"})
+        return reading_options | {"loading": self.loading}
 
     @cached_property
     def sets(self) -> "dict[str, PairSet]":
@@ -233,9 +266,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.run import load_sets
 
         words = Words(self.question or "", self.item or "")
-        return load_sets(self.datasets, self.limit, words, prompts=self.fitting.prompts)
+        return load_sets(self.datasets, self.limit, words, prompts=self.fit_settings.prompts)
 
-    def to_read(self, *, untrained: bool, copies: int) -> list[str]:
+    def reading_lines(self, *, untrained: bool, copies: int) -> list[str]:
         """Passes, tokens, memory, disk and time of reading the states.
 
         Args:
@@ -249,25 +282,26 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.model import named_untrained
         from selfprobe.probes.run import check_sets
 
-        given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
-        states = self.folder / "activations"
-        planned = plan.plan_harvest(self.judge, self.sets, states, **given, scoring=self.scoring)
-        control = (
-            plan.plan_harvest(named_untrained(self.judge), self.sets, states, **given)
-            if untrained
-            else None
+        sizes: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
+        states_folder = self.folder / "activations"
+        harvest = plan.plan_harvest(
+            self.judge, self.sets, states_folder, **sizes, scoring=self.scoring
         )
-        check_sets(
-            self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()}
-        )
-        plan.check_disk(planned, control)
+        control_harvest = None
+        if untrained:
+            untrained_judge = named_untrained(self.judge)
+            control_harvest = plan.plan_harvest(untrained_judge, self.sets, states_folder, **sizes)
+
+        unreadable = {name: set_plan.reasons for name, set_plan in harvest.sets.items()}
+        check_sets(self.sets, self.fit_settings, unreadable)
+        plan.check_disk(harvest, control_harvest)
         return [
-            plan.plan_text(planned, control),
-            plan.time_text(self.judge, planned, control, copies),
+            plan.plan_text(harvest, control_harvest),
+            plan.time_text(self.judge, harvest, control_harvest, copies),
         ]
 
     @cached_property
-    def logged(self) -> Mapping[str, Any] | None:
+    def margins_from_logs(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
         from selfprobe.studies.preferences.judged import logged_margins
 
@@ -279,8 +313,11 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.forward import read_in_process
         from selfprobe.study.on_ray import copies_on_cluster
 
-        with copies_on_cluster(self.engine, self.ray_address, self.replicas) as copied:
-            yield copied(self.judge, self.model, self.loading) if copied else read_in_process
+        with copies_on_cluster(self.engine, self.ray_address, self.replicas) as reader_on_copies:
+            if reader_on_copies:
+                yield reader_on_copies(self.judge, self.model, self.loading)
+            else:
+                yield read_in_process
 
     @property
     def needs(self) -> list[str]:
@@ -289,29 +326,42 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import check_sets
 
-        check_sets(self.sets, self.fitting)
+        # Whatever is refused is refused before a model is loaded.
+        check_sets(self.sets, self.fit_settings)
         check_scoring(self.sets, self.scoring)
         if self.against:
-            read_run(Path(self.against))  # refused before a model is loaded
-        _ = self.logged  # read before a model is loaded, as the sets are
-        return [line for one in self.each for line in one.needed()]
+            read_run(Path(self.against))
+        _ = self.margins_from_logs
+
+        lines = list[str]()
+        for model_run in self.model_runs:
+            lines += model_run.needs_of_model()
+        return lines
 
     @property
     def recipe(self) -> "Recipe":
         """Recipe by which the judge is trained."""
         from selfprobe.probes.training import Recipe
 
-        lora, full, batch = RATES["released-code" if self.grouped else "small"]
-        rank, rate = (None, full) if self.full else (self.rank or 64, lora)
-        given = {"batch": self.batch or batch, "epochs": self.epochs, "seed": self.seed}
-        return Recipe(rank=rank, alpha=rank, rate=self.rate or rate, **given)
+        rate_preset = "released-code" if self.grouped else "small"
+        lora_rate, full_rate, batch_size = PRESET_RATES[rate_preset]
+        rank = None if self.full else self.rank or 64
+        preset_rate = full_rate if self.full else lora_rate
+        return Recipe(
+            rank=rank,
+            alpha=rank,
+            rate=self.rate or preset_rate,
+            batch=self.batch or batch_size,
+            epochs=self.epochs,
+            seed=self.seed,
+        )
 
     @property
     def grouped(self) -> bool:
         """Whether one judge learns all data sets of a group."""
         return self.preset == "released-code"
 
-    def needed(self) -> list[str]:
+    def needs_of_model(self) -> list[str]:
         """Lines on what its one model takes."""
         from selfprobe.probes.finetune import lessons
         from selfprobe.probes.folder import claim
@@ -321,20 +371,18 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         if self.against and "probes" in self.parts:
             self.refuse_other_run(Path(self.against))
         if "probes" not in self.parts:
-            given = lessons(self.folder, self.judge, list(self.sets))
-            return (
-                self.to_train(given)
-                if "finetune" in self.parts
-                else [f"{len(given)} probes to ablate"]
-            )
+            judge_lessons = lessons(self.folder, self.judge, list(self.sets))
+            if "finetune" in self.parts:
+                return self.training_lines(judge_lessons)
+            return [f"{len(judge_lessons)} probes to ablate"]
+
         with self.reader() as reader:
             untrained = wants_untrained_control(self.judge, self.random_weights)
-            lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
-        after = ", ".join(part for part in self.parts if part != "probes")
-        return [
-            *lines,
-            *([f"Then: {after}; what each takes is said when it begins"] if after else []),
-        ]
+            lines = self.reading_lines(untrained=untrained, copies=getattr(reader, "count", 1))
+        later_parts = ", ".join(part for part in self.parts if part != "probes")
+        if later_parts:
+            lines.append(f"Then: {later_parts}; what each takes is said when it begins")
+        return lines
 
     def refuse_other_run(self, against: Path) -> None:
         """Refuse probes that could not read the states of this run, before these are read.
@@ -349,12 +397,12 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         hashes = {name: {"hash": data_hash(pair_set.pairs)} for name, pair_set in self.sets.items()}
         this_run = {
             "revision": self.judge.revision,
-            "settings": asdict(self.fitting),
+            "settings": asdict(self.fit_settings),
             "datasets": hashes,
         }
         shared_sets(against, read_run(against), self.folder, this_run)
 
-    def to_train(self, given: "Sequence[Lesson]") -> list[str]:
+    def training_lines(self, judge_lessons: "Sequence[Lesson]") -> list[str]:
         """Lines on what each training takes.
 
         Raises:
@@ -363,24 +411,30 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.finetune import courses
         from selfprobe.probes.plan import check_room, needs
 
-        lines = []
-        for place, course in enumerate(courses(given, grouped=self.grouped)):
-            sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "trainings": place + 1}
-            needed = needs(self.judge, course.examples(self.samples), self.recipe, **sizes)
-            check_room(self.judge, needed, self.folder)
+        lines = list[str]()
+        judge_courses = courses(judge_lessons, grouped=self.grouped)
+        for training_number, course in enumerate(judge_courses, start=1):
+            training_needs = needs(
+                self.judge,
+                course.examples(self.samples),
+                self.recipe,
+                batch_tokens=self.batch_tokens,
+                trainings=training_number,
+            )
+            check_room(self.judge, training_needs, self.folder)
             learnt, tested = course.sizes
             lines += [
                 f"{course.name}, {learnt} pairs to learn from, {tested} to test on",
-                needed.text,
+                training_needs.text,
             ]
         return lines
 
     def work(self, progress: Progress) -> None:
         """Read, fit and test; of several models each folder gets its page when it is done."""
-        for one in self.each:
-            one.make_parts(progress)
-            if one is not self:
-                one.written(one.shown())
+        for model_run in self.model_runs:
+            model_run.make_parts(progress)
+            if model_run is not self:
+                model_run.written(model_run.shown())
 
     def make_parts(self, progress: Progress) -> None:
         """Make the parts of its one model."""
@@ -390,45 +444,57 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.transfer import prompted_run
 
         if "probes" in self.parts:
-            how: dict[str, Any] = {
-                "settings": self.fitting,
-                "logged": self.logged,
-                "progress": progress,
-            }
-            how |= self.model_dump(include={"random_weights", "scoring", "processes"})
+            fit_options = self.model_dump(include={"random_weights", "scoring", "processes"})
             with self.reader() as reader:
-                run_probes(self.judge, self.sets, self.folder, reader=reader, **how, **self.reading)
+                run_probes(
+                    self.judge,
+                    self.sets,
+                    self.folder,
+                    reader=reader,
+                    settings=self.fit_settings,
+                    logged=self.margins_from_logs,
+                    progress=progress,
+                    **fit_options,
+                    **self.reading_settings,
+                )
+
         if self.against:
             prompted_run(Path(self.against), self.folder)
+
         if "ablate" in self.parts:
             ablate_run(self.folder, self.judge, datasets=list(self.sets), progress=progress)
+
         if "finetune" in self.parts:
-            given = lessons(self.folder, self.judge, list(self.sets))
-            for line in self.to_train(given) if "probes" in self.parts else ():
-                progress(line)
-            sizes: dict[str, Any] = {
-                "samples": self.samples,
-                "batch_tokens": self.batch_tokens,
-                "grouped": self.grouped,
-            }
+            judge_lessons = lessons(self.folder, self.judge, list(self.sets))
+            if "probes" in self.parts:
+                for line in self.training_lines(judge_lessons):
+                    progress(line)
             finetune_run(
-                self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes
+                self.folder,
+                self.judge,
+                judge_lessons,
+                recipe=self.recipe,
+                progress=progress,
+                samples=self.samples,
+                batch_tokens=self.batch_tokens,
+                grouped=self.grouped,
             )
 
     def shown(self) -> Page:
         """The page of the model's folder; of several what each says."""
         if len(self.models) == 1:
+            page_about: Literal["judges", "probes"] = "probes"
+            if self.parts == ("finetune",):
+                page_about = "judges"
             with said_plainly(GOING_ON):
-                return probe_page(
-                    self.folder, about="judges" if self.parts == ("finetune",) else "probes"
-                )
-        pages = {Path(one.out).name: one.shown() for one in self.each}
-        tables = {
-            f"{name}/{stem}": table
-            for name, page in pages.items()
-            for stem, table in page.tables.items()
-        }
-        notes = [f"{name}: {page.answer}" for name, page in pages.items()]
+                return probe_page(self.folder, about=page_about)
+
+        page_by_folder = {Path(run.out).name: run.shown() for run in self.model_runs}
+        tables = dict[str, Any]()
+        for folder_name, page in page_by_folder.items():
+            for stem, table in page.tables.items():
+                tables[f"{folder_name}/{stem}"] = table
+        notes = [f"{folder_name}: {page.answer}" for folder_name, page in page_by_folder.items()]
         return Page(
             "Do probes of these models judge better than asking them?", tables=tables, notes=notes
         )
@@ -437,9 +503,13 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """Write the page beside the tables, which the run wrote; of several models each has its
         own.
         """
-        if len(self.models) == 1:
-            own = {
-                name: table for name, table in page.tables.items() if isinstance(table, RowTable)
-            }
-            return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables=own), self.out)}"
-        return f"Pages: {self.out}/*/index.html   Side by side: selfprobe report {' '.join(self._folders)}"
+        if len(self.models) > 1:
+            return (
+                f"Pages: {self.out}/*/index.html   "
+                f"Side by side: selfprobe report {' '.join(self._folders)}"
+            )
+        row_tables = {
+            name: table for name, table in page.tables.items() if isinstance(table, RowTable)
+        }
+        page_path = write(replace(page, tables=row_tables), self.out)
+        return f"Probes: {self.out}/*.safetensors   Page: {page_path}"

@@ -4,13 +4,15 @@ attention and patch.
 Patching (paper 003, §5.2: 23.9 %) asks how much of the change of the answer attention patterns
 bring. For it the folder of `lens` also holds:
 
-    patches/KEY.npz         a dilemma's logit differences under patched patterns, and its attention by place
+    patches/KEY.npz     a dilemma's logit differences under patched patterns, and its attention by
+                        place
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,6 +29,7 @@ from selfprobe.page import (
     Page,
     Picture,
     RowTable,
+    interval_columns,
     percents,
     shown,
 )
@@ -38,39 +41,43 @@ from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.studies.attention import Attention
 from selfprobe.studies.lens import (
-    SHOWABLE,
+    FEWEST_WITH_INTERVAL,
     UNIT,
-    Arrays,
     FloatArray,
-    Found,
+    FolderContents,
     Lens,
     LensRow,
     PartingRow,
     amount_text,
     arm,
     block_of,
-    store_arrays,
-    stored_arrays,
     tables_in,
     with_fullest_lens,
 )
+from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import GOING_ON, Blocks, Progress, said_plainly
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.reading import DilemmaReading, Patching
+    from selfprobe.mechanism.reading import DilemmaReading, Patching, Variant
     from selfprobe.probes.forward import Spread
 
-FORWARD = 30
+TOKENS_A_PATCHED_TOKEN = 30
 """Tokens of a long prompt that take as long as one token of several variants; rough, for the plan
 alone.
 """
-PAPER = "Paper: 23.9 % at block 60 of Qwen3-32B, one number without a control."
-NOT = "It does not show that patterns hold self-knowledge: controls say how much any other pattern brings."
-WHY_NOT = f"A share says how much of the change of the answer comes with the weights of attention alone. {NOT}"
-METHOD = (
-    "Tokens that both prompts begin and end with get the other run's weights; what the other run gives to its own "
-    "instruction goes to this run's instruction, in this run's proportions. All patterns need not explain all: values "
-    "and residual states stay the recipient's."
+PATCH_PAPER = "Paper: 23.9 % at block 60 of Qwen3-32B, one number without a control."
+PATCH_LIMIT = (
+    "It does not show that patterns hold self-knowledge: controls say how much any other pattern "
+    "brings."
+)
+PATCH_LIMITS_NOTE = (
+    "A share says how much of the change of the answer comes with the weights of attention alone. "
+    f"{PATCH_LIMIT}"
+)
+PATCH_METHOD = (
+    "Tokens that both prompts begin and end with get the other run's weights; what the other run "
+    "gives to its own instruction goes to this run's instruction, in this run's proportions. All "
+    "patterns need not explain all: values and residual states stay the recipient's."
 )
 
 
@@ -93,7 +100,10 @@ class Patch(Lens):
     )
     layers: Blocks = Field(
         "",
-        description="Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0. Default: where the runs part.",
+        description=(
+            "Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0. Default: where the "
+            "runs part."
+        ),
     )
 
     @property
@@ -104,18 +114,23 @@ class Patch(Lens):
     @property
     def needs(self) -> list[str]:
         """Lines of the reading, and a line on patching where the blocks are known."""
-        if not self.layers and self.todo(patterns=True):
+        is_anything_unread = bool(self.pending_dilemmas(patterns=True))
+        if not self.layers and is_anything_unread:
             return [
                 *super().needs,
                 "Patching comes after; which blocks is known then (--layers says it now)",
             ]
-        again = len(self.wanted.variants) // 4 * FORWARD * self.wanted.queries
-        items = self.dilemmas if self.todo(patterns=True) else self.patched
-        tokens = sum(item.tokens + again + item.shared for item in self.unpatched(items))
-        return [*super().needs, f"Patching: {self.time(tokens)}"]
+        plan = self.patching_plan
+        variant_batches = len(plan.variants) // 4
+        tokens_of_patches = variant_batches * TOKENS_A_PATCHED_TOKEN * plan.queries
+        dilemmas = self.dilemmas if is_anything_unread else self.finite_dilemmas
+        tokens = 0
+        for item in self.pending_patches(dilemmas):
+            tokens += item.tokens + tokens_of_patches + item.shared
+        return [*super().needs, f"Patching: {self.time_text(tokens)}"]
 
     @cached_property
-    def wanted(self) -> "Patching":
+    def patching_plan(self) -> "Patching":
         """Patterns to patch, and the run that each goes into.
 
         Raises:
@@ -125,48 +140,62 @@ class Patch(Lens):
         from selfprobe.probes.model import decoder_blocks
         from selfprobe.study.local import blocks
 
-        judge, layers = self.judge, len(decoder_blocks(self.judge.model))
-        if wrong := [block for block in blocks(self.layers) if block >= layers]:
+        judge = self.judge
+        block_count = len(decoder_blocks(judge.model))
+        patched_blocks = blocks(self.layers)
+        missing_blocks = [block for block in patched_blocks if block >= block_count]
+        if missing_blocks:
             raise ValueError(
-                f"{judge.name} has blocks 0..{layers - 1}, got --layers {', '.join(map(str, wrong))}"
+                f"{judge.name} has blocks 0..{block_count - 1}, got --layers "
+                f"{', '.join(map(str, missing_blocks))}"
             )
-        heads = int(judge.model.config.get_text_config().num_attention_heads)
-        chosen = blocks(self.layers) or (
-            block_of(with_fullest_lens(tables_in(self.folder), self.lens))[0],
-        )
-        whole = self.positions == "tail"
+        if not patched_blocks:
+            fullest_tables = with_fullest_lens(tables_in(self.folder), self.lens_tables)
+            parting_block, _ = block_of(fullest_tables)
+            patched_blocks = (parting_block,)
         return patching(
-            self.dilemmas, chosen, into=self.into, layers=layers, heads=heads, whole_tail=whole
+            self.dilemmas,
+            patched_blocks,
+            into=self.into,
+            layers=block_count,
+            heads=int(judge.model.config.get_text_config().num_attention_heads),
+            whole_tail=self.positions == "tail",
         )
 
     @property
-    def lens(self) -> dict[str, pd.DataFrame]:
+    def lens_tables(self) -> dict[str, pd.DataFrame]:
         """Tables lens and partings of the dilemmas that are patched."""
-        return self.tabulated(self.readings, self.judge.numbers)
+        return self.tables_of(self.readings, self.judge.numbers)
 
     @property
-    def patched(self) -> list[Item]:
-        """The dilemmas whose logits are finite."""
+    def finite_dilemmas(self) -> list[Item]:
+        """The dilemmas whose logits are finite, which are patched."""
         return [item for item in self.dilemmas if item.id in self.readings]
 
-    def unpatched(self, items: Sequence[Item], *more: str) -> list[Item]:
+    def pending_patches(self, dilemmas: Sequence[Item], *settings: str) -> list[Item]:
         """Dilemmas among these that are still to be patched."""
-        return [
-            item
-            for item in items
-            if stored_arrays(self.folder / "patches", self.patch_key(item, *more)) is None
-        ]
+        return [item for item in dilemmas if self._stored_patch(item, *settings) is None]
 
-    def patch_key(self, item: Item, *more: str) -> str:
-        """The name of what patching a dilemma gives."""
-        wanted = self.wanted
-        variants = [f"{v.name} {v.donor} {sorted(v.heads.items())}" for v in wanted.variants]
-        return self.key(item, wanted.into, f"{wanted.queries} {wanted.tail}", *variants, *more)
+    def _stored_patch(self, item: Item, *settings: str) -> Arrays | None:
+        return stored_arrays(self._patches_folder, self.patch_key(item, *settings))
 
     @property
-    def everyone(self) -> str:
+    def _patches_folder(self) -> Path:
+        return self.folder / "patches"
+
+    def patch_key(self, item: Item, *settings: str) -> str:
+        """The name of what patching a dilemma gives."""
+        plan = self.patching_plan
+        variants = [
+            f"{variant.name} {variant.donor} {sorted(variant.heads.items())}"
+            for variant in plan.variants
+        ]
+        return self.key(item, plan.into, f"{plan.queries} {plan.tail}", *variants, *settings)
+
+    @property
+    def keys_text(self) -> str:
         """Text with the keys of all patched dilemmas, on which the mean pattern depends."""
-        return "".join(sorted(map(self.key, self.patched)))
+        return "".join(sorted(map(self.key, self.finite_dilemmas)))
 
     def read(self, spread: "Spread", progress: Progress) -> None:
         """Read the dilemmas, then patch them; the mean pattern comes last, as it is known only once
@@ -175,132 +204,161 @@ class Patch(Lens):
         Raises:
             NoPatterns: Patterns cannot be read, or the model cannot go on from a cache.
         """
-        from selfprobe.mechanism.reading import (
-            MEAN,
-            NoPatterns,
-            checked_reading,
-            patched_in_context,
-        )
-
         super().read(spread, progress)
-        wanted, folder = self.wanted, self.folder / "patches"
-        own, mean = (
-            tuple(v for v in wanted.variants if (v.donor == MEAN) == last) for last in (False, True)
+        self._patch_with_single_patterns(spread, progress)
+        self._patch_with_mean_pattern(spread, progress)
+
+    def _patch_with_single_patterns(self, spread: "Spread", progress: Progress) -> None:
+        """Patch patterns of single dilemmas, and store the profiles that the mean is made of."""
+        from selfprobe.mechanism.reading import NoPatterns, checked_reading, patched_in_context
+
+        plan = self.patching_plan
+        variants, _ = self._single_and_mean_variants
+        pending = self.pending_patches(self.finite_dilemmas)
+        if not pending:
+            return
+        progress(
+            f"{len(pending)} of {len(self.finite_dilemmas)} dilemmas to patch, {len(variants)} "
+            "patterns each"
         )
-        if missing := self.unpatched(self.patched):
-            progress(
-                f"{len(missing)} of {len(self.patched)} dilemmas to patch, {len(own)} patterns each"
-            )
-            with checked_reading(
-                self.judge, max(missing, key=lambda item: item.longest)
-            ) as sharing:
-                if not sharing:
-                    raise NoPatterns(
-                        f"{self.judge.name} cannot go on from a cache of its own, which patching needs"
-                    )
-                for item, (values, places) in self._done(
-                    spread, missing, progress, lambda i: (patched_in_context, i, wanted, own)
-                ):
-                    store_arrays(
-                        folder, self.patch_key(item), {"values": values, "profile": places}
-                    )
-        if missing := self.unpatched(self.patched, self.everyone):
-            progress(f"{len(missing)} dilemmas under the mean pattern of the others")
-            profiles = {item.id: held["profile"] for item, held in self._kept()}
-            total, others = np.stack(list(profiles.values())).sum(axis=0), len(profiles) - 1
+        longest_dilemma = max(pending, key=lambda item: item.longest)
+        with checked_reading(self.judge, longest_dilemma) as sharing:
+            if not sharing:
+                raise NoPatterns(
+                    f"{self.judge.name} cannot go on from a cache of its own, which patching needs"
+                )
 
-            def under_mean(item: Item) -> tuple[Any, ...]:
-                return patched_in_context, item, wanted, mean, (total - profiles[item.id]) / others
+            def patch_job(item: Item) -> tuple[Any, ...]:
+                return patched_in_context, item, plan, variants
 
-            for item, (values, _) in self._done(spread, missing, progress, under_mean):
-                store_arrays(folder, self.patch_key(item, self.everyone), {"values": values})
+            for item, (values, profile) in self._job_results(spread, pending, progress, patch_job):
+                arrays = {"values": values, "profile": profile}
+                store_arrays(self._patches_folder, self.patch_key(item), arrays)
 
-    def _done(
+    def _patch_with_mean_pattern(self, spread: "Spread", progress: Progress) -> None:
+        """Patch each dilemma with the mean pattern of the others."""
+        from selfprobe.mechanism.reading import patched_in_context
+
+        plan = self.patching_plan
+        _, variants = self._single_and_mean_variants
+        keys_text = self.keys_text
+        pending = self.pending_patches(self.finite_dilemmas, keys_text)
+        if not pending:
+            return
+        progress(f"{len(pending)} dilemmas under the mean pattern of the others")
+        profiles = {item.id: arrays["profile"] for item, arrays in self._stored_patches()}
+        profile_sum = np.stack(list(profiles.values())).sum(axis=0)
+        other_count = len(profiles) - 1
+
+        def mean_pattern_job(item: Item) -> tuple[Any, ...]:
+            mean_profile = (profile_sum - profiles[item.id]) / other_count
+            return patched_in_context, item, plan, variants, mean_profile
+
+        for item, (values, _) in self._job_results(spread, pending, progress, mean_pattern_job):
+            store_arrays(self._patches_folder, self.patch_key(item, keys_text), {"values": values})
+
+    @property
+    def _single_and_mean_variants(self) -> "tuple[tuple[Variant, ...], tuple[Variant, ...]]":
+        """Variants with the patterns of one dilemma, and with the mean pattern of the others."""
+        from selfprobe.mechanism.reading import MEAN
+
+        variants = self.patching_plan.variants
+        single_variants = [variant for variant in variants if variant.donor != MEAN]
+        mean_variants = [variant for variant in variants if variant.donor == MEAN]
+        return tuple(single_variants), tuple(mean_variants)
+
+    def _job_results(
         self,
         spread: "Spread",
-        missing: Sequence[Item],
+        pending: Sequence[Item],
         progress: Progress,
         job: Callable[[Item], tuple[Any, ...]],
     ) -> Iterator[tuple[Item, Any]]:
         from selfprobe.probes.harvesting import Meter
 
-        meter = Meter(sum(item.tokens for item in missing), len(missing), progress, "dilemmas")
-        for item, result in spread(self.judge, missing[0].prompts[self.into], missing, job):
+        tokens = sum(item.tokens for item in pending)
+        meter = Meter(tokens, len(pending), progress, "dilemmas")
+        first_prompt = pending[0].prompts[self.into]
+        for item, result in spread(self.judge, first_prompt, pending, job):
             yield item, result
             meter.add(item.tokens, 1)
         meter.finish()
 
-    def _kept(self, *more: str) -> Iterator[tuple[Item, Arrays]]:
-        for item in self.patched:
-            if (
-                held := stored_arrays(self.folder / "patches", self.patch_key(item, *more))
-            ) is not None:
-                yield item, held
+    def _stored_patches(self, *settings: str) -> Iterator[tuple[Item, Arrays]]:
+        for item in self.finite_dilemmas:
+            arrays = self._stored_patch(item, *settings)
+            if arrays is not None:
+                yield item, arrays
 
     @property
     def effects(self) -> dict[str, FloatArray]:
-        """Variant → logit difference [dilemma], in the order of `patched`."""
-        from selfprobe.mechanism.reading import MEAN
-
+        """Variant → logit difference [dilemma], in the order of `finite_dilemmas`."""
+        single_variants, mean_variants = self._single_and_mean_variants
         effects: dict[str, FloatArray] = {}
-        for last, more in ((False, ()), (True, (self.everyone,))):
-            values = np.stack([held["values"] for _, held in self._kept(*more)]).astype(np.float64)
-            variants = [
-                variant.name for variant in self.wanted.variants if (variant.donor == MEAN) == last
-            ]
-            effects |= {name: values[:, at] for at, name in enumerate(variants)}
+        for variants, settings in ((single_variants, ()), (mean_variants, (self.keys_text,))):
+            values_by_dilemma = [arrays["values"] for _, arrays in self._stored_patches(*settings)]
+            values = np.stack(values_by_dilemma).astype(np.float64)
+            for column, variant in enumerate(variants):
+                effects[variant.name] = values[:, column]
         return effects
 
     def study_tables(self) -> dict[str, pd.DataFrame]:
         """Tables lens, partings and patch."""
-        names = [item.id for item in self.patched]
-        return self.lens | {"patch": _patch_table(self.wanted, self.effects, self.readings, names)}
+        names = [item.id for item in self.finite_dilemmas]
+        patch_table = _patch_table(self.patching_plan, self.effects, self.readings, names)
+        return self.lens_tables | {"patch": patch_table}
 
     @classmethod
-    def page(cls, found: Found) -> Page:
+    def page(cls, contents: FolderContents) -> Page:
         """The answer, with the table patch."""
-        rows = patch_rows(found.tables["patch"])
-        claim = patch_claim(rows, found.model)
+        rows = patch_rows(contents.tables["patch"])
+        claim = patch_claim(rows, contents.model)
         shift = rows[0].estimate
         has_share = any(not math.isnan(row.share.value) for row in rows)
-        moves = f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)}"
+        shift_line = (
+            f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)}"
+        )
         share_line = _share_line(shift, has_share=has_share)
         first_rows = [
             row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group
         ]
-        every_row = [row for row in rows if row.group != SHIFT]
-        shown_field = "share" if has_share else "estimate"
-        lens_rows = rows_of_frame(LensRow, found.tables["lens"], unit=UNIT)
-        parting_rows = rows_of_frame(PartingRow, found.tables["partings"], unit=UNIT)
-        return found.claim_page(
+        pattern_rows = [row for row in rows if row.group != SHIFT]
+        estimate_field = "share" if has_share else "estimate"
+        lens_rows = rows_of_frame(LensRow, contents.tables["lens"], unit=UNIT)
+        parting_rows = rows_of_frame(PartingRow, contents.tables["partings"], unit=UNIT)
+        all_patterns_picture = _pattern_picture("patch_all", pattern_rows, has_share=has_share)
+        return contents.claim_page(
             "Do attention patterns carry the change of the answer?",
             claim,
             PATCH_WORDS,
-            picture=_picture("patch", first_rows, has_share=has_share),
-            table=PageTable(first_rows, columns_of(PatchRow, "variant", shown_field)),
+            picture=_pattern_picture("patch", first_rows, has_share=has_share),
+            table=PageTable(first_rows, columns_of(PatchRow, "variant", estimate_field)),
             tables={
                 "lens": RowTable(LensRow, lens_rows, on_page=False),
                 "partings": RowTable(PartingRow, parting_rows, on_page=False),
                 "patch": RowTable(PatchRow, rows),
             },
-            why=[f"{moves} ({shift.n} dilemmas). {share_line}", WHY_NOT],
-            paper=[PAPER],
-            cells=[Figures([_picture("patch_all", every_row, has_share=has_share)])],
-            method=[METHOD],
-            lines=[f"{moves}.", PAPER, NOT],
+            why=[f"{shift_line} ({shift.n} dilemmas). {share_line}", PATCH_LIMITS_NOTE],
+            paper=[PATCH_PAPER],
+            cells=[Figures([all_patterns_picture])],
+            method=[PATCH_METHOD],
+            lines=[f"{shift_line}.", PATCH_PAPER, PATCH_LIMIT],
         )
 
 
 def _share_line(shift: Estimate, *, has_share: bool) -> str:
     """What the numbers of the patterns are."""
     if not has_share:
-        return "That is not shown to differ from 0, so there is no share of it. Changes are under Tables."
-    bare = (
-        f", without an interval as these are fewer than {SHOWABLE} dilemmas,"
-        if shift.n < SHOWABLE
-        else ""
-    )
-    return f"Share of it{bare} that a pattern brings is under Tables."
+        return (
+            "That is not shown to differ from 0, so there is no share of it. Changes are under "
+            "Tables."
+        )
+    if shift.n < FEWEST_WITH_INTERVAL:
+        return (
+            f"Share of it, without an interval as these are fewer than {FEWEST_WITH_INTERVAL} "
+            "dilemmas, that a pattern brings is under Tables."
+        )
+    return "Share of it that a pattern brings is under Tables."
 
 
 # ---- the claim
@@ -346,18 +404,21 @@ PATTERN_CONTROLS = (
         "patch fewer blocks (--layers)",
     ),
 )
+PATTERN_CHECKS = {
+    control.check: f"taking over more than with {control.label}" for control in PATTERN_CONTROLS
+}
+"""Name of a control's check → what it requires."""
 PATCH_WORDS = ClaimWords(
     yes="takes over {effect} of the shift with the other run's patterns; closest is {competitor}",
     no="takes over less than a tenth of the shift with the other run's patterns: {effect}",
-    explained="takes over no more of the shift with the other run's patterns than with {competitor}",
+    explained=(
+        "takes over no more of the shift with the other run's patterns than with {competitor}"
+    ),
     checks={
         "several_dilemmas": "asked about enough dilemmas",
         "shift": "answering otherwise under the other prompt",
         "brings": "taking over the shift with the other run's patterns",
-        **{
-            control.check: f"taking over more than with {control.label}"
-            for control in PATTERN_CONTROLS
-        },
+        **PATTERN_CHECKS,
     },
     unmet={
         "several_dilemmas": "cannot be told by {dilemmas} dilemmas",
@@ -366,7 +427,7 @@ PATCH_WORDS = ClaimWords(
     units={
         "several_dilemmas": amount_text,
         "shift": partial(shown, sign=True),
-        **{control.check: points for control in PATTERN_CONTROLS},
+        **dict.fromkeys(PATTERN_CHECKS, points),
     },
     write=percents,
 )
@@ -413,15 +474,14 @@ def patch_rows(table: pd.DataFrame | RowTable) -> list[PatchRow]:
 
 def _patch_row(row: Any) -> PatchRow:
     reason = row.reason if isinstance(row.reason, str) else ""
-    count = int(row.n)
+    reason_of_change = reason if math.isnan(row.low) else ""
+    n = int(row.n)
     return PatchRow(
         variant=row.variant,
         group=row.group,
-        estimate=Estimate(
-            row.value, row.low, row.high, count, UNIT, "" if row.low == row.low else reason
-        ),
-        share=Estimate(row.share, row.share_low, row.share_high, count, UNIT, reason),
-        over=Estimate(row.over, row.over_low, row.over_high, count, UNIT, reason),
+        estimate=Estimate(row.value, row.low, row.high, n, UNIT, reason_of_change),
+        share=Estimate(row.share, row.share_low, row.share_high, n, UNIT, reason),
+        over=Estimate(row.over, row.over_low, row.over_high, n, UNIT, reason),
         reason=reason,
     )
 
@@ -433,26 +493,27 @@ def patch_claim(rows: Sequence[PatchRow], subject: str) -> Claim:
         rows: The shift, the other run's pattern in the given blocks, and all further patterns.
         subject: The model's name on the page.
     """
-    shift, own = rows[0].estimate, rows[1]
-    is_enough = shift.n >= SHOWABLE
-    is_shift = shift.low * shift.high > 0
+    shift = rows[0].estimate
+    donor_share = rows[1].share
     checks = [
-        Check(
-            name="several_dilemmas",
-            difference=Estimate(shift.n, math.nan, math.nan, shift.n, UNIT),
-            outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
-            remedy="" if is_enough else f"{SHOWABLE} are the least",
+        _condition_check(
+            "several_dilemmas",
+            Estimate(shift.n, math.nan, math.nan, shift.n, UNIT),
+            is_met=shift.n >= FEWEST_WITH_INTERVAL,
+            remedy=f"{FEWEST_WITH_INTERVAL} are the least",
         ),
-        Check(
-            name="shift",
-            difference=shift,
-            outcome=Outcome.HOLDS if is_shift else Outcome.OPEN,
-            remedy="" if is_shift else "add dilemmas",
-        ),
-        _share_check("brings", own.share, remedy="add dilemmas"),
+        _condition_check("shift", shift, is_met=shift.low * shift.high > 0, remedy="add dilemmas"),
+        _share_check("brings", donor_share, remedy="add dilemmas"),
     ]
     checks += [_pattern_check(control, rows) for control in PATTERN_CONTROLS]
-    return Claim(subject, own.share, tuple(checks), SMALLEST_SHARE, {"dilemmas": str(shift.n)})
+    return Claim(subject, donor_share, tuple(checks), SMALLEST_SHARE, {"dilemmas": str(shift.n)})
+
+
+def _condition_check(name: str, difference: Estimate, *, is_met: bool, remedy: str) -> Check:
+    """A condition without which nothing can be said."""
+    if is_met:
+        return Check(name, difference, Outcome.HOLDS)
+    return Check(name, difference, Outcome.OPEN, remedy=remedy)
 
 
 def _share_check(
@@ -473,20 +534,19 @@ def _pattern_check(control: PatternControl, rows: Sequence[PatchRow]) -> Check:
     """The requirement that the other run's pattern brings more than the one of a group that brings
     most.
     """
-    group = [
+    control_rows = [
         row
         for row in rows
         if row.group.startswith(control.group) and not math.isnan(row.over.value)
     ]
-    if not group:
-        reason = undefined("there is no share", unit=UNIT)
-        return Check(control.check, reason, Outcome.OPEN, control.label, remedy=control.remedy)
-    closest = min(group, key=lambda row: row.over.value)
-    compared_with = f"{control.label}: {percents(closest.share)}"
+    if not control_rows:
+        no_share = undefined("there is no share", unit=UNIT)
+        return Check(control.check, no_share, Outcome.OPEN, control.label, remedy=control.remedy)
+    closest_row = min(control_rows, key=lambda row: row.over.value)
     return _share_check(
         control.check,
-        closest.over,
-        compared_with=compared_with,
+        closest_row.over,
+        compared_with=f"{control.label}: {percents(closest_row.share)}",
         remedy="add dilemmas",
         explains=True,
     )
@@ -495,13 +555,14 @@ def _pattern_check(control: PatternControl, rows: Sequence[PatchRow]) -> Check:
 # ---- what the page shows
 
 
-def _picture(stem: str, rows: Sequence[PatchRow], *, has_share: bool) -> Picture:
+def _pattern_picture(stem: str, rows: Sequence[PatchRow], *, has_share: bool) -> Picture:
     """Picture of what each pattern brings: as a share, or where there is no shift as it is."""
     marks = {}
     for row in rows:
-        estimate = row.share if has_share else row.estimate
-        if not math.isnan(estimate.value) or not has_share:
-            marks[_short_name(row.variant)] = {"": estimate}
+        if not has_share:
+            marks[_short_name(row.variant)] = {"": row.estimate}
+        elif not math.isnan(row.share.value):
+            marks[_short_name(row.variant)] = {"": row.share}
     if has_share:
         caption = "95 % intervals; dashed: the whole shift."
         return bar_rows(
@@ -517,7 +578,7 @@ def _short_name(variant: str) -> str:
 
 
 def _patch_table(
-    wanted: "Patching",
+    plan: "Patching",
     effects: Mapping[str, FloatArray],
     readings: "Mapping[str, DilemmaReading]",
     names: list[str],
@@ -530,23 +591,26 @@ def _patch_table(
     differ from 0. `over` is the share of the donor's pattern in the given blocks less that of the
     row, paired by dilemma.
     """
-    before = effects["unpatched"]
-    shift = (
-        np.array([readings[name].spoken[arm(wanted.donor)] for name in names], dtype=float) - before
-    )
+    unpatched = effects["unpatched"]
+    donor_arm = arm(plan.donor)
+    donor_logits = np.array([readings[name].spoken[donor_arm] for name in names], dtype=float)
+    shift = donor_logits - unpatched
     mean_shift = clustered_mean(shift, names, unit=UNIT, interval="t")
-    nothing = undefined("")
-    records = [{"variant": SHIFT, "group": SHIFT} | _columns(mean_shift, nothing, nothing)]
-    patterns = wanted.variants[1:]
-    own_change = effects[patterns[0].name] - before
-    for variant in patterns:
-        change = effects[variant.name] - before
+    no_share = undefined("")
+    records = [
+        {"variant": SHIFT, "group": SHIFT} | _estimate_columns(mean_shift, no_share, no_share)
+    ]
+
+    donor_variant, *further_variants = plan.variants[1:]
+    donor_change = effects[donor_variant.name] - unpatched
+    for variant in (donor_variant, *further_variants):
+        change = effects[variant.name] - unpatched
         mean_change = clustered_mean(change, names, unit=UNIT, interval="t")
         share = share_of_shift(change, shift, mean_shift, names)
-        over = nothing
-        if variant is not patterns[0]:
-            over = share_of_shift(own_change - change, shift, mean_shift, names)
-        columns = _columns(mean_change, share, over)
+        lead = no_share
+        if variant is not donor_variant:
+            lead = share_of_shift(donor_change - change, shift, mean_shift, names)
+        columns = _estimate_columns(mean_change, share, lead)
         records.append({"variant": variant.name, "group": variant.group} | columns)
     return pd.DataFrame(records)
 
@@ -554,38 +618,42 @@ def _patch_table(
 def share_of_shift(
     change: FloatArray, shift: FloatArray, mean_shift: Estimate, names: Sequence[str]
 ) -> Estimate:
-    """Mean of `change  # [dilemma]` over the mean shift; undefined where the shift is not shown to differ from 0."""
+    """Mean of `change  # [dilemma]` over the mean shift; undefined where the shift is not shown to
+    differ from 0.
+    """
+    n = mean_shift.n
     if not mean_shift.low * mean_shift.high > 0:
-        return undefined("the shift is not shown to differ from 0", n=mean_shift.n, unit=UNIT)
-    if (
-        mean_shift.n < SHOWABLE
-    ):  # drawn again, so few have an interval that holds the truth in half of all cases
+        return undefined("the shift is not shown to differ from 0", n=n, unit=UNIT)
+    if n < FEWEST_WITH_INTERVAL:  # drawn again, so few miss the truth in half of all cases
+        share = float(change.mean() / shift.mean())
         reason = (
-            f"no interval of a share from {mean_shift.n} dilemmas, {SHOWABLE} or more are needed"
+            f"no interval of a share from {n} dilemmas, {FEWEST_WITH_INTERVAL} or more are needed"
         )
-        return undefined(
-            reason, n=mean_shift.n, unit=UNIT, value=float(change.mean() / shift.mean())
-        )
-    rng = np.random.default_rng(0)
+        return undefined(reason, n=n, unit=UNIT, value=share)
     return bootstrap(
-        lambda c, s: c / s, change, shift, clusters=names, rng=rng, unit=UNIT, of_means=True
+        lambda mean_change, mean_of_shift: mean_change / mean_of_shift,
+        change,
+        shift,
+        clusters=names,
+        rng=np.random.default_rng(0),
+        unit=UNIT,
+        of_means=True,
     )
 
 
-def _columns(change: Estimate, share: Estimate, over: Estimate) -> dict[str, object]:
-    columns = {
-        name: value
-        for name, value in asdict(change).items()
-        if name in ("value", "low", "high", "n")
+def _estimate_columns(change: Estimate, share: Estimate, lead: Estimate) -> dict[str, object]:
+    reason = share.reason
+    if not reason and math.isnan(change.value):
+        reason = change.reason
+    return {
+        "value": change.value,
+        "low": change.low,
+        "high": change.high,
+        "n": change.n,
+        **interval_columns("share", share),
+        **interval_columns("over", lead),
+        "reason": reason,
     }
-    for name, estimate in {"share": share, "over": over}.items():
-        columns |= {
-            name: estimate.value,
-            f"{name}_low": estimate.low,
-            f"{name}_high": estimate.high,
-        }
-    reason = share.reason or ("" if math.isnan(change.value) else change.reason)
-    return columns | {"reason": reason}
 
 
 PARTS: Mapping[str, type[Lens]] = {"lens": Lens, "attention": Attention, "patch": Patch}
@@ -608,72 +676,90 @@ class Read(Patch):
     )
     layers: Blocks = Field(
         "",
-        description="Blocks, as 8,16,24 or 0-31:4, from 0: with patch those that are patched (default: where the runs "
-        "part), else those that are read (default: all).",
+        description=(
+            "Blocks, as 8,16,24 or 0-31:4, from 0: with patch those that are patched (default: "
+            "where the runs part), else those that are read (default: all)."
+        ),
     )
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
-        for name in self.parts or ("none",):
-            one_of("--parts", name, tuple(PARTS))
-        if "patch" not in self.parts and (self.into, self.positions) != ("direct", "last"):
+        for part in self.parts or ("none",):
+            one_of("--parts", part, tuple(PARTS))
+        is_patching_set = (self.into, self.positions) != ("direct", "last")
+        if "patch" not in self.parts and is_patching_set:
             raise InputError("--into and --positions go with --parts patch")
         return self
 
     @property
     def loading(self) -> dict[str, Any]:
         """Every block is read where some are patched."""
-        return super().loading if "patch" in self.parts else super(Patch, self).loading
+        if "patch" in self.parts:
+            return super().loading
+        return super(Patch, self).loading
 
     @cached_property
-    def studies(self) -> dict[str, Lens]:
+    def study_by_part(self) -> dict[str, Lens]:
         """The parts by name; the last reads what the others need."""
-        given = self.model_dump() | ({"layers": ""} if "patch" in self.parts else {})
-        made = dict[str, Lens]()
-        for name, part in PARTS.items():
-            if name in self.parts:
-                own = given | ({"layers": self.layers} if name == "patch" else {})
-                made[name] = part(**{key: own[key] for key in part.model_fields.keys() & own})
-                vars(made[name])["judge"] = self.judge
-        return made
+        given_options = self.model_dump()
+        if "patch" in self.parts:
+            given_options["layers"] = ""
+        study_by_part = dict[str, Lens]()
+        for part, study_type in PARTS.items():
+            if part not in self.parts:
+                continue
+            part_options = {
+                option: value
+                for option, value in given_options.items()
+                if option in study_type.model_fields
+            }
+            if part == "patch":
+                part_options["layers"] = self.layers
+            study = study_type(**part_options)
+            vars(study)["judge"] = self.judge
+            study_by_part[part] = study
+        return study_by_part
 
     @property
-    def last(self) -> Lens:
+    def fullest_study(self) -> Lens:
         """The part that reads most."""
-        return list(self.studies.values())[-1]
+        return list(self.study_by_part.values())[-1]
 
     @property
     def needs(self) -> list[str]:
         """Lines on what its last part takes."""
-        return self.last.needs
+        return self.fullest_study.needs
 
     def work(self, progress: Progress) -> None:
         """Read what its last part needs."""
-        self.last.work(progress)
+        self.fullest_study.work(progress)
 
     def shown(self) -> Page:
         """The page of its parts, and of those that the folder had."""
-        there = tables_in(self.folder)
+        folder_tables = tables_in(self.folder)
         with said_plainly(GOING_ON):
-            pages = {name: part.page(part.found()) for name, part in self.studies.items()}
-        frames = {
-            **there,
-            **{name: frame for page in pages.values() for name, frame in page.frames.items()},
-        }
-        notes = (
-            next(iter(pages.values())).lines
-            if len(pages) == 1
-            else [page.answer for page in pages.values()]
+            page_by_part = {
+                part: study.page(study.found()) for part, study in self.study_by_part.items()
+            }
+        frames = dict(folder_tables)
+        for page in page_by_part.values():
+            frames |= page.frames
+
+        notes = [page.answer for page in page_by_part.values()]
+        if len(page_by_part) == 1:
+            only_page = next(iter(page_by_part.values()))
+            notes = list(only_page.lines)
+
+        contents = FolderContents(self.held, frames)
+        for part, study_type in PARTS.items():
+            if part in folder_tables and part not in page_by_part:
+                page_by_part[part] = study_type.page(contents)
+        if len(page_by_part) == 1:
+            return next(iter(page_by_part.values()))
+
+        tables = dict[str, Any](frames)
+        for page in page_by_part.values():
+            tables |= page.tables
+        return Page(
+            "What happens inside the model?", parts=page_by_part, tables=tables, notes=notes
         )
-        pages |= {
-            name: part.page(Found(self.held, frames))
-            for name, part in PARTS.items()
-            if name in there and name not in pages
-        }
-        if len(pages) == 1:
-            return next(iter(pages.values()))
-        tables = {
-            **frames,
-            **{name: table for page in pages.values() for name, table in page.tables.items()},
-        }
-        return Page("What happens inside the model?", parts=pages, tables=tables, notes=notes)

@@ -10,7 +10,7 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, skewed
 
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.attention import FAIR, attention_claim, difference_rows
+from selfprobe.studies.attention import FAIR_SCALE, attention_claim, difference_rows
 from selfprobe.studies.lens import PAIRS
 
 FloatArray = npt.NDArray[np.float64]
@@ -55,9 +55,9 @@ def world(
         for first, second in PAIRS:
             differences = arms[arm_names.index(first)] - arms[arm_names.index(second)]
             row = difference_rows(
-                f"{first} − {second}", FAIR, differences, range(BLOCKS), clusters
+                f"{first} − {second}", FAIR_SCALE, differences, range(BLOCKS), clusters
             )[block]
-            rows[FAIR, row.what] = row
+            rows[FAIR_SCALE, row.what] = row
         return attention_claim(rows, block, "m")
 
     return claim

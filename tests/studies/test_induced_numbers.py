@@ -17,9 +17,9 @@ from selfprobe.studies.induce import (
     Induce,
     figure4,
     induced_claim,
-    scored,
-    seeds,
-    wordings,
+    seed_table,
+    target_scores,
+    wording_table,
 )
 from selfprobe.studies.induce import induced_tables as tables
 
@@ -178,7 +178,7 @@ def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_
     column = COLUMNS.index(Asked("introspective", 1, 2))
     each = softmax(reading.log_probs[:40, column].astype(float), axis=1)
     targets = reading.answers[:40, 1]
-    got = scored(reading, "introspective", 1, "learnt")[3, 2]
+    got = target_scores(reading, "introspective", 1, "learnt")[3, 2]
     others = [each[3, targets[q]] for q in range(40) if q != 3]
     assert got == pytest.approx([each[3, targets[3]], np.mean(others)])
 
@@ -222,7 +222,7 @@ def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(
     }
     names = {"figure4", "contrasts", "seeds", "wordings", "training", "columns"}
     assert {f.stem for f in (tmp_path / "tables").iterdir()} == names
-    assert len(seeds(found)) == 16 and len(wordings(found)) == 18
+    assert len(seed_table(found)) == 16 and len(wording_table(found)) == 18
     for word in ("", "_second"):
         drawn = (figures / f"figure4{word}.svg").read_text()
         assert (

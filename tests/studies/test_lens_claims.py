@@ -18,7 +18,7 @@ from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.timing import largest_p
 from selfprobe.studies.attention import (
     ATTENTION_WORDS,
-    FAIR,
+    FAIR_SCALE,
     Attention,
     AttentionRow,
     HeadRow,
@@ -32,7 +32,7 @@ from selfprobe.studies.attention import (
 from selfprobe.studies.lens import (
     LENS_WORDS,
     PAIRS,
-    Found,
+    FolderContents,
     Lens,
     LensRow,
     PartingRow,
@@ -201,9 +201,9 @@ def spread(*differences: float, n: int = 12, noise: float = 0.002) -> Claim:
     for (first, second), difference in zip(PAIRS, differences, strict=True):
         values = difference + rng.normal(0, noise, (n, 2))
         row = difference_rows(
-            f"{first} − {second}", FAIR, values, [0, 1], [f"d{k}" for k in range(n)]
+            f"{first} − {second}", FAIR_SCALE, values, [0, 1], [f"d{k}" for k in range(n)]
         )[1]
-        rows[FAIR, row.what] = row
+        rows[FAIR_SCALE, row.what] = row
     return attention_claim(rows, 1, "m")
 
 
@@ -252,11 +252,11 @@ def test_attention_says_each_check(claim: Claim, verdict: Verdict, clause: str) 
 
 def test_pages_are_made_of_the_tables_as_files_have_them(tmp_path: Path) -> None:
     made = readings(introspective=step(4, 1.0), control=step(4, 0.2), other=step(4, 0.5))
-    found = Found(STATE, tables_of(made))
+    found = FolderContents(STATE, tables_of(made))
     for kind in (Lens, Attention):
         page = kind.page(found)
         assert write(page, str(tmp_path / kind.__name__)).endswith("index.html")
-        again = kind.page(Found(STATE, {**found.tables, **page.frames}))
+        again = kind.page(FolderContents(STATE, {**found.tables, **page.frames}))
         assert again.answer == page.answer and page.claims
     assert Lens.page(found).answer.startswith("Yes, for a: it separates")
     heads = rows_of_frame(HeadRow, found.tables["heads"], unit="dilemma")

@@ -13,7 +13,7 @@ from selfprobe.page.claims import claim_sentence
 from selfprobe.probes.forward import do_jobs_here
 from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.attention import SCALES, Attention
-from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens
+from selfprobe.studies.lens import Comparison, Lens
 from selfprobe.studies.read import PATCH_WORDS, Patch, patch_claim, patch_rows
 
 from ..mechanism.tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, dilemmas
@@ -53,13 +53,18 @@ def patched(given: dict[str, Any], **more: Any) -> tuple[Patch, pd.DataFrame]:
 def test_the_lens_finds_the_block_and_what_another_assistant_shares(carried: Any) -> None:
     tables = Lens(**carried).study_tables()
     parts = tables["partings"].set_index("what")
-    parting = parts.loc[PAPER_FIRST]
+    parting = parts.loc[Comparison.INTROSPECTIVE_LESS_DIRECT]
     assert (parting.block, parting.earliest, parting.latest) == (CARRIER, CARRIER - 1, CARRIER)
     assert parting.p < 0.05 and parting.sharp_p < 0.05
-    assert parts.block[LEFT] == CARRIER
-    assert np.isnan(parts.block[OTHER]), "the prompt about another assistant has the same hyphens"
+    assert parts.block[Comparison.INTROSPECTIVE_LESS_CONTROL] == CARRIER
+    assert np.isnan(parts.block[Comparison.INTROSPECTIVE_LESS_OTHER]), (
+        "the prompt about another assistant has the same hyphens"
+    )
     lens = tables["lens"].set_index(["what", "block"])
-    assert lens.value[PAPER_FIRST, CARRIER - 1] == 0 and lens.low[PAPER_FIRST, CARRIER] > 0.3
+    assert (
+        lens.value[Comparison.INTROSPECTIVE_LESS_DIRECT, CARRIER - 1] == 0
+        and lens.low[Comparison.INTROSPECTIVE_LESS_DIRECT, CARRIER] > 0.3
+    )
 
 
 def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
@@ -69,7 +74,11 @@ def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
 
 def test_attention_finds_the_two_heads_beside_the_control(carried: Any) -> None:
     heads = Attention(**carried).study_tables()["heads"]
-    heads = heads[(heads.what == LEFT) & (heads.holm < 0.05) & (heads.value.abs() > 1e-3)]
+    heads = heads[
+        (heads.what == Comparison.INTROSPECTIVE_LESS_CONTROL)
+        & (heads.holm < 0.05)
+        & (heads.value.abs() > 1e-3)
+    ]
     assert {
         scale: sorted(zip(rows.block, rows["head"], strict=True))
         for scale, rows in heads.groupby("scale")
@@ -81,11 +90,11 @@ def test_length_alone_is_diffusion_in_nats_and_nothing_over_its_logarithm(silent
     """The paper's comparison in a model whose attention is even everywhere."""
     rows = Attention(**silent).study_tables()["attention"].set_index(["scale", "what", "block"])
     for block in range(LAYERS):
-        nats = rows.loc[(SCALES[0], PAPER_FIRST, block)]
+        nats = rows.loc[(SCALES[0], Comparison.INTROSPECTIVE_LESS_DIRECT, block)]
         assert nats.low > 0.1 and nats.p < 1e-4
         for scale in SCALES[1::2]:
-            assert abs(rows.value[scale, PAPER_FIRST, block]) < 1e-6
-        assert abs(rows.value[SCALES[0], LEFT, block]) < 1e-6
+            assert abs(rows.value[scale, Comparison.INTROSPECTIVE_LESS_DIRECT, block]) < 1e-6
+        assert abs(rows.value[SCALES[0], Comparison.INTROSPECTIVE_LESS_CONTROL, block]) < 1e-6
 
 
 def test_where_nothing_is_no_answer_is_yes(silent: Any) -> None:

@@ -189,10 +189,10 @@ def test_there_is_no_mean_over_other_sets_and_the_hole_is_said(tmp_path: Path) -
     found = compare_runs(read_runs([str(whole), str(part)]))
     groups = found.tables["groups"].query("model == 'Llama-3.1-70B-Instruct'")
     assert groups.value.isna().all() and set(groups.reason) == {"no summeval"}
-    assert "summeval was not run with Llama-3.1-70B-Instruct." in found.holes
+    assert "summeval was not run with Llama-3.1-70B-Instruct." in found.missing
     assert (
         "Llama-3.1-70B-Instruct has no summeval: no mean over text quality, which takes newsroom, summeval, hanna."
-        in found.holes
+        in found.missing
     )
     ran = call(whole, part, "--out", tmp_path / "out")
     assert ran.exit_code == 0 and "Missing: summeval was not run with" in ran.output
@@ -208,7 +208,7 @@ def test_models_that_read_other_numbers_of_pairs_are_said(tmp_path: Path) -> Non
         two / "tables/data.csv", index=False
     )
     (hole, *_) = [
-        h for h in compare_runs(read_runs([str(one), str(two)])).holes if h.startswith("newsroom")
+        h for h in compare_runs(read_runs([str(one), str(two)])).missing if h.startswith("newsroom")
     ]
     assert (
         "different numbers of its pairs" in hole
@@ -501,7 +501,7 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
         )
         == 1
     )
-    assert not any("no mean" in hole for hole in found.holes), "the probes have all three sets"
+    assert not any("no mean" in hole for hole in found.missing), "the probes have all three sets"
     assert "fine-tuned judge" in SIZED_METHODS
     assert call(place, "--out", tmp_path / "out").exit_code == 0
     assert "fine-tuned judge" in (tmp_path / "out/index.html").read_text()
