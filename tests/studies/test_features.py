@@ -37,17 +37,17 @@ from selfprobe.studies.features import (
     QuoteCluster,
     Taxonomy,
     _prompt_blocks,
-    clustered,
+    build_taxonomy,
+    cluster_members,
     evidence_in,
     feature_claim,
     feature_rows,
     feature_subject,
     groups_by_feature,
     inertia_curve,
-    marked,
+    mark_quotes,
     named_question,
     prompt_features,
-    taxonomy,
 )
 
 QUOTES = [f"the task is a puzzle {w}" for w in ("here", "again", "too")] + [
@@ -100,7 +100,7 @@ def made(run_task: Callable[..., EvalLog], tmp_path: Path) -> Made:
             "selfprobe/awareness_features", grader(reply), tmp_path / "by_grader", task_args=given
         )
         [sample] = log.samples or []
-        return taxonomy(members, record_of(sample).answers)
+        return build_taxonomy(members, record_of(sample).answers)
 
     return taxonomy_by
 
@@ -164,7 +164,7 @@ def blobs(centres: int, each: int = 6) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def test_planted_clusters_are_found_again_largest_first_and_nearest_first() -> None:
     vectors = np.concatenate([blobs(3), [[5.0, 0, 0]]])
-    members = clustered(vectors, 3)
+    members = cluster_members(vectors, 3)
     assert sorted(map(set, members), key=min) == [
         {0, 1, 2, 3, 4, 5, 18},
         set(range(6, 12)),
@@ -189,7 +189,7 @@ def test_more_clusters_than_different_quotes_is_an_error_that_says_how_many(numb
     with pytest.raises(
         ValueError, match=r"clusters must be in 1\.\.2, the number of different quotes, got"
     ):
-        clustered(np.array([[0.0], [0.0], [1.0]]), number)
+        cluster_members(np.array([[0.0], [0.0], [1.0]]), number)
 
 
 def test_a_prompts_row_counts_its_own_quotes_by_group_and_artefacts_apart() -> None:
@@ -327,11 +327,12 @@ def test_each_check_that_is_open_and_each_no_is_said(
 
 
 def test_quotes_are_marked_and_everything_else_is_escaped() -> None:
-    assert str(marked("a <b> test, a test", ["a <b>", "test"])) == (
+    assert str(mark_quotes("a <b> test, a test", ["a <b>", "test"])) == (
         "<mark>a &lt;b&gt;</mark> <mark>test</mark>, a <mark>test</mark>"
     )
     assert (
-        str(marked("abcd", ["abc", "bcd"])) == "<mark>abcd</mark>" and str(marked("", ["x"])) == ""
+        str(mark_quotes("abcd", ["abc", "bcd"])) == "<mark>abcd</mark>"
+        and str(mark_quotes("", ["x"])) == ""
     )
 
 
@@ -404,7 +405,7 @@ def written(
     """The page of a taxonomy of one cluster; and its HTML."""
     study = Features(logs=(logs,), out=str(out), embedder=embedder, clusters=1, grader="planted/g")
     quotes, members = list(study.evidence.quotes.quote), study.members
-    vars(study)["found"] = made(reply, quotes, members)
+    vars(study)["taxonomy"] = made(reply, quotes, members)
     page = study.shown()
     study.written(page)
     return page, (out / "index.html").read_text()
