@@ -295,8 +295,8 @@ def best_reader(
     with the highest AUROC there rates the fold's rows.
 
     Args:
-        features_of: Name of a reader → its features, [row, k], of mean square 1 a row, as `read_by` has
-            them.
+        features_of: Name of a reader → its features, [row, k], of mean square 1 a row, as
+            `read_by` has them.
         positive: Label of each row, [row].
         groups: Group of each row, [row]: rows of one group are never on both sides.
         each_apart: See `_folds`.

@@ -151,8 +151,8 @@ class Rewriting(Study):
                 if related(held_out_model, involved_model):
                     raise ValueError(
                         f"the {held_out_part} {held_out_model} is of the family of the "
-                        f"{involved_part} {involved_model}, and has a part in what it judges: take a "
-                        f"{held_out_part} of another maker"
+                        f"{involved_part} {involved_model}, and has a part in what it judges: "
+                        f"take a {held_out_part} of another maker"
                     )
         if self.model:
             for judge in self.judges:
@@ -283,8 +283,8 @@ class Rewriting(Study):
 
         table_notes = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
         lines = [
-            f"{row_count} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} "
-            "and a paraphrase",
+            f"{row_count} prompts of {self.table.name} × a rewrite without "
+            f"{', '.join(self.remove)} and a paraphrase",
             *filter(None, table_notes),
             *few_source_sentences([str(row["source"]) for row in rows]),
         ]
@@ -319,7 +319,7 @@ class Rewriting(Study):
         grader_sets = [set(names(dict(run.identity.roles)["grader"])) for run in writer_runs]
         newest_graders = set[str]().union(*grader_sets[:1])
         earlier_graders = set[str]().union(*grader_sets[1:]) - newest_graders
-        text_by_pair = {
+        side_by_pair = {
             f"{version.arm}: {version.item}": _pair_side(version) for version in versions
         }
         pair_runs = []
@@ -327,7 +327,7 @@ class Rewriting(Study):
             if run.identity.model in earlier_graders:
                 continue
             is_of_versions = all(
-                text_by_pair.get(sample.id) == sample.metadata["one"] for sample in run.samples
+                side_by_pair.get(str(sample.id)) == sample.metadata["one"] for sample in run.samples
             )
             if is_of_versions:
                 pair_runs.append(run)
@@ -369,8 +369,8 @@ class Rewriting(Study):
 
         writer_run = writer_runs[0]
         grader_names = names(dict(writer_run.identity.roles)["grader"])
-        judge_picks = {}
-        grader_picks = {}
+        judge_picks: dict[str, list[Pick]] = {}
+        grader_picks: dict[str, list[Pick]] = {}
         for judge, picks in picks_of_judge.items():
             panel_picks = grader_picks if judge in grader_names else judge_picks
             panel_picks[judge] = picks
@@ -701,8 +701,11 @@ def rewrite_rates(
         unit=unit,
         scale=0.5,
     )
-    judged_shares = {arm: mean_outcome(judged[arm], source_of_item) for arm in ARMS}
-    graded_shares = {arm: mean_outcome(graded[arm], source_of_item) for arm in ARMS}
+    judged_shares: dict[str, Estimate] = {}
+    graded_shares: dict[str, Estimate] = {}
+    for arm in ARMS:
+        judged_shares[arm] = mean_outcome(judged[arm], source_of_item)
+        graded_shares[arm] = mean_outcome(graded[arm], source_of_item)
     return RewriteRates(
         judged=judged_shares,
         graded=graded_shares,
@@ -754,7 +757,7 @@ def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:
     clusters, _ = item_clusters(items, source_of_item)
     prompt_edits = []
     for item in items:
-        rewrite_outcome = {REWRITE: judged[REWRITE][item]}
+        rewrite_outcome: dict[str, float] = {REWRITE: judged[REWRITE][item]}
         control = (PARAPHRASE, paraphrases[item])
         prompt_edits.append(PromptEdits(source_of_item[item], rewrite_outcome, (control,)))
     cells = list(edit_cells(prompt_edits, list(clusters)).values())
@@ -773,9 +776,9 @@ def subject_changes(run: Run, source_of_item: Mapping[str, str]) -> SubjectChang
     p_of_arm = {}
     for arm in (ORIGINAL, *ARMS):
         p_of_arm[arm] = {item: p_of_text.get(f"{arm}: {item}", math.nan) for item in source_of_item}
-    changes = {
-        arm: mean_difference(p_of_arm[arm], p_of_arm[ORIGINAL], source_of_item) for arm in ARMS
-    }
+    changes: dict[str, Estimate] = {}
+    for arm in ARMS:
+        changes[arm] = mean_difference(p_of_arm[arm], p_of_arm[ORIGINAL], source_of_item)
     over_paraphrase = mean_difference(p_of_arm[REWRITE], p_of_arm[PARAPHRASE], source_of_item)
     unscored_share = float(np.mean(np.isnan(list(p_of_text.values()))))
     return SubjectChanges(changes, over_paraphrase, unscored_share)

@@ -517,12 +517,9 @@ def scan_subject(transcripts: list[ScannedTranscript], quotes: list[FoundQuote])
 
     is_read = np.array([transcript.seen > 0 for transcript in transcripts])
     read_transcripts = [transcript for transcript in transcripts if transcript.seen > 0]
-    curve = first_time(
-        [transcript.seen for transcript in read_transcripts],
-        [transcript.first is not None for transcript in read_transcripts],
-        clusters=clusters[is_read],
-        unit="transcript",
-    )
+    last_turns = [transcript.seen for transcript in read_transcripts]
+    is_noticed = [transcript.first is not None for transcript in read_transcripts]
+    curve = first_time(last_turns, is_noticed, clusters=clusters[is_read], unit="transcript")
     verdicts = [transcript.verdict for transcript in transcripts]
     panel_of = {
         name: transcript.panel
@@ -569,14 +566,11 @@ def _agreement_p(panel_of: Mapping[str, Panel], cluster_of: Mapping[str, str]) -
     p_values = []
     for first_verdicts, second_verdicts in combinations(verdicts_of_grader.values(), 2):
         shared_texts = [text for text in first_verdicts if text in second_verdicts]
-        p_values.append(
-            agreement_p(
-                [first_verdicts[text] for text in shared_texts],
-                [second_verdicts[text] for text in shared_texts],
-                [cluster_of[name] for name, _ in shared_texts],
-                rng=np.random.default_rng(0),
-            )
-        )
+        shared_first = [first_verdicts[text] for text in shared_texts]
+        shared_second = [second_verdicts[text] for text in shared_texts]
+        clusters = [cluster_of[name] for name, _ in shared_texts]
+        rng = np.random.default_rng(0)
+        p_values.append(agreement_p(shared_first, shared_second, clusters, rng=rng))
     known_p_values = [p for p in p_values if not math.isnan(p)]
     if not known_p_values:
         return math.nan
