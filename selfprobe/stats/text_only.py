@@ -246,7 +246,7 @@ READERS = ("words", "characters", "style")
 """
 CHARACTERS_READ = 4000
 """Number of characters of a text that the reader of characters sees."""
-PENALTY = 1.0
+RIDGE_PENALTY = 1.0
 """Ridge penalty, where the mean square of a row is 1."""
 MOST_DIRECTIONS = 400
 """Number of singular directions of more texts than that; of fewer all are kept."""
@@ -430,7 +430,7 @@ def _ridge(
     feature_means = features.mean(axis=0)
     x = features - feature_means
     y = positive - positive.mean()
-    weights = np.linalg.solve(x.T @ x + PENALTY * np.eye(x.shape[1]), x.T @ y)
+    weights = np.linalg.solve(x.T @ x + RIDGE_PENALTY * np.eye(x.shape[1]), x.T @ y)
     return np.asarray((test_features - feature_means) @ weights)
 
 
