@@ -397,6 +397,14 @@ def hostile(folder: Path) -> tuple[Path, Path]:
     return set_path, real_path
 
 
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        ("planted/t?tied=1", "has a verdict on no pair (tie)"),
+        ("planted/r?refused=1", "has a verdict on no pair (refusal)"),
+        ("planted/p?first=1", "No pair was decided in both orders: there is no order of prompts."),
+    ],
+)
 def test_judges_that_say_nothing_are_told_and_html_stays_text(
     tmp_path: Path, judge: str, words: str
 ) -> None:
