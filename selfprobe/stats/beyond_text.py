@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
-from selfprobe.stats.text_only import PENALTY, label_folds, style_of
+from selfprobe.stats.text_only import RIDGE_PENALTY, label_folds, style_of
 
 PURSUIT_STEPS = (1, 2, 4, 8, 12)
 """Numbers of words and marks that the reader of few words goes by."""
@@ -118,7 +118,7 @@ def _ridge(train: FloatArray, values: FloatArray, test: FloatArray) -> FloatArra
     middle = train.mean(axis=0)
     centred = train - middle
     means = values.mean(axis=0)
-    products = centred.T @ centred + PENALTY * np.eye(train.shape[1])
+    products = centred.T @ centred + RIDGE_PENALTY * np.eye(train.shape[1])
     weights = np.linalg.solve(products, centred.T @ (values - means))
     return np.asarray(means + (test - middle) @ weights)
 

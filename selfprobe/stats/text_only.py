@@ -25,7 +25,7 @@ from selfprobe.stats.estimate import FloatArray, auroc
 
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
-_WORD = re.compile(r"\w\w")
+TWO_LETTERS = re.compile(r"\w\w")
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
 
 
@@ -56,34 +56,37 @@ def text_only_observer(
     question nor a verbatim repetition of it. Truths may be of many classes, rare ones included: a
     class absent from training is never named. Under 20 different questions: NaN.
     """
-    texts, labels = np.asarray(questions, dtype=object), np.asarray(truths)
+    texts = np.asarray(questions, dtype=object)
+    labels = np.asarray(truths)
     if texts.shape != labels.shape or texts.ndim != 1 or folds < 2:
         raise ValueError(
-            f"expected one truth a question and folds >= 2, got {labels.shape}, {texts.shape}, {folds}"
+            f"expected one truth a question and folds >= 2, got {labels.shape}, {texts.shape}, "
+            f"{folds}"
         )
-    hits, different = np.full(len(texts), math.nan), len(set(questions))
-    if different < max(SMALLEST_TEXT_SAMPLE, folds):
-        return TextOnly(
-            hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}"
+    hits = np.full(len(texts), math.nan)
+    different_count = len(set(questions))
+    if different_count < max(SMALLEST_TEXT_SAMPLE, folds):
+        reason = (
+            f"{different_count} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}"
         )
-    order = _order(texts)
-    labels = labels[order]
+        return TextOnly(hits, reason)
+
+    row_order = _value_order(texts)
+    labels = labels[row_order]
     label_codes = np.unique(labels.astype(str), return_inverse=True)[1]
-    for fold in _folds_of_texts(tuple(texts[order]), folds, seed):
-        if (
-            len(set(labels[fold.train])) == 1
-        ):  # nothing to choose between; scikit-learn refuses one class
-            predicted = np.full(len(fold.test), labels[fold.train][0])
+    for fold in _folds_of_texts(tuple(texts[row_order]), folds, seed):
+        train_labels = labels[fold.train]
+        if len(set(train_labels)) == 1:  # scikit-learn refuses one class
+            predicted_labels = np.full(len(fold.test), train_labels[0])
         else:
-            by_label = np.argsort(label_codes[fold.train], kind="stable")
+            label_order = np.argsort(label_codes[fold.train], kind="stable")
             # Many classes: lbfgs takes twice as long for the same predictions.
-            model = _regression(c=10, solver="newton-cg")
+            classifier = _regression(c=10, solver="newton-cg")
             with _single_threaded():
-                model.fit(fold.train_words[by_label], labels[fold.train][by_label])
-            predicted = model.predict(fold.test_words)
-        hits[order[fold.test]] = [
-            right(said, truth) for said, truth in zip(predicted, labels[fold.test], strict=True)
-        ]
+                classifier.fit(fold.train_words[label_order], train_labels[label_order])
+            predicted_labels = classifier.predict(fold.test_words)
+        label_pairs = zip(predicted_labels, labels[fold.test], strict=True)
+        hits[row_order[fold.test]] = [right(predicted, truth) for predicted, truth in label_pairs]
     return TextOnly(hits)
 
 
@@ -106,12 +109,14 @@ def _folds_of_texts(texts: tuple[str, ...], folds: int, seed: int) -> tuple[_Fol
     from sklearn.model_selection import GroupKFold
 
     rows = np.asarray(texts, dtype=object)
-    out = list[_Fold]()
-    for train, test in GroupKFold(folds, shuffle=True, random_state=seed).split(rows, groups=rows):
-        words = TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True)
-        train_words = words.fit_transform(rows[train])
-        out.append(_Fold(train, test, train_words, words.transform(rows[test])))
-    return tuple(out)
+    splitter = GroupKFold(folds, shuffle=True, random_state=seed)
+    text_folds = []
+    for train, test in splitter.split(rows, groups=rows):
+        vectorizer = TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True)
+        train_words = vectorizer.fit_transform(rows[train])
+        test_words = vectorizer.transform(rows[test])
+        text_folds.append(_Fold(train, test, train_words, test_words))
+    return tuple(text_folds)
 
 
 def log_odds(
@@ -126,15 +131,18 @@ def log_odds(
     NaN where it cannot be trained: one group, one class, no word of two letters. `each_apart`: see
     `_folds`.
     """
-    rows, out = np.asarray(texts, dtype=object), np.full(len(texts), math.nan)
+    text_log_odds = np.full(len(texts), math.nan)
     if len(set(groups)) < 2 or positive.all() or not positive.any():
-        return out
-    order = _order(rows, positive, groups)
-    rows, positive, groups = rows[order], positive[order], groups[order]
+        return text_log_odds
+    rows = np.asarray(texts, dtype=object)
+    row_order = _value_order(rows, positive, groups)
+    rows, positive, groups = rows[row_order], positive[row_order], groups[row_order]
     for train, test in _folds(positive, groups, each_apart):
-        if len(set(positive[train])) == 2 and any(map(_WORD.search, rows[train])):
-            out[order[test]] = _fitted(rows[train], positive[train]).decision_function(rows[test])
-    return out
+        has_both_labels = len(set(positive[train])) == 2
+        if has_both_labels and any(map(TWO_LETTERS.search, rows[train])):
+            classifier = _word_classifier(rows[train], positive[train])
+            text_log_odds[row_order[test]] = classifier.decision_function(rows[test])
+    return text_log_odds
 
 
 def log_odds_elsewhere(
@@ -146,16 +154,18 @@ def log_odds_elsewhere(
     if positive.all() or not positive.any() or not others:
         return np.full(len(others), math.nan)
     rows = np.asarray(texts, dtype=object)
-    order = _order(rows, positive)
-    fitted = _fitted(rows[order], positive[order])
-    return np.asarray(fitted.decision_function(np.asarray(others, dtype=object)), dtype=float)
+    row_order = _value_order(rows, positive)
+    classifier = _word_classifier(rows[row_order], positive[row_order])
+    other_rows = np.asarray(others, dtype=object)
+    return np.asarray(classifier.decision_function(other_rows), dtype=float)
 
 
-def _order(*columns: npt.NDArray[Any]) -> IntArray:
+def _value_order(*columns: npt.NDArray[Any]) -> IntArray:
     """An order of the rows by their values alone: a solver ends slightly elsewhere where rows are
     ordered otherwise.
     """
-    return np.lexsort([np.unique(column.astype(str), return_inverse=True)[1] for column in columns])
+    value_codes = [np.unique(column.astype(str), return_inverse=True)[1] for column in columns]
+    return np.lexsort(value_codes)
 
 
 def _folds(
@@ -170,15 +180,17 @@ def _folds(
     """
     from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
-    if each_apart and any(len(set(positive[groups == group])) == 1 for group in set(groups)):
-        yield from _stratified(positive, groups)
-        return
-    five = GroupKFold(min(5, len(set(groups))), shuffle=True, random_state=0)
-    splitter: Any = LeaveOneGroupOut() if each_apart else five
+    splitter: Any = GroupKFold(min(5, len(set(groups))), shuffle=True, random_state=0)
+    if each_apart:
+        splitter = LeaveOneGroupOut()
+        for group in set(groups):
+            if len(set(positive[groups == group])) == 1:
+                yield from _stratified_folds(positive, groups)
+                return
     yield from splitter.split(positive, positive, groups)
 
 
-def _stratified(
+def _stratified_folds(
     positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """(train, test) rows of up to five folds of groups with like shares of labels; none where there
@@ -186,21 +198,21 @@ def _stratified(
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    folds = min(5, len(set(groups)), int(positive.sum()), int((~positive).sum()))
-    if folds > 1:
-        yield from StratifiedGroupKFold(folds, shuffle=True, random_state=0).split(
-            positive, positive, groups
-        )
+    positive_count = int(positive.sum())
+    fold_count = min(5, len(set(groups)), positive_count, len(positive) - positive_count)
+    if fold_count > 1:
+        splitter = StratifiedGroupKFold(fold_count, shuffle=True, random_state=0)
+        yield from splitter.split(positive, positive, groups)
 
 
-def _fitted(texts: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Any:
+def _word_classifier(texts: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Any:
     """A fitted pipeline over words of two letters or more and pairs of them."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
 
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     with _single_threaded():
-        return make_pipeline(words, _regression()).fit(texts, labels)
+        return make_pipeline(vectorizer, _regression()).fit(texts, labels)
 
 
 def _regression(*, c: float = 1.0, solver: str = "lbfgs") -> Any:
@@ -214,7 +226,7 @@ def _single_threaded() -> Iterator[None]:
     """A block of fits: several threads would wait for one another. That most truths are rare is no
     fault here.
     """
-    with _pools().limit(limits=1), warnings.catch_warnings():
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="The number of unique classes", category=UserWarning
         )
@@ -222,7 +234,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 @functools.cache  # looking for them takes as long as a fit
-def _pools() -> Any:
+def _thread_pools() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -232,16 +244,16 @@ READERS = ("words", "characters", "style")
 """Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and
 `style_of`.
 """
-READ = 4000
+CHARACTERS_READ = 4000
 """Number of characters of a text that the reader of characters sees."""
-PENALTY = 1.0
+RIDGE_PENALTY = 1.0
 """Ridge penalty, where the mean square of a row is 1."""
-DIMENSIONS = 400
+MOST_DIRECTIONS = 400
 """Number of singular directions of more texts than that; of fewer all are kept."""
-FEW_GROUPS = 50
+MOST_STRATIFIED_GROUPS = 50
 """Number of groups up to which folds are stratified by label, which takes a second of hundreds."""
-_OPTION = re.compile(r"(?m)^\s*\(?[A-Ea-e1-9][).:\]]\s")
-_MARKS = "?!.,:;\"'()-*#`"
+OPTION_MARK = re.compile(r"(?m)^\s*\(?[A-Ea-e1-9][).:\]]\s")
+PUNCTUATION_MARKS = "?!.,:;\"'()-*#`"
 
 
 @dataclass(frozen=True)
@@ -260,16 +272,17 @@ def read_by(texts: Sequence[str]) -> dict[str, FloatArray]:
     """Features of the texts for each of READERS, [row, k], for `best_reader`. No label is used
     here.
     """
+    if not texts:
+        return {}
     rows = np.asarray(texts, dtype=object)
-    order = _order(rows)
-    back = np.argsort(order)
-    return (
-        {name: _coordinates(name, list(rows[order]))[back] for name in READERS} if len(rows) else {}
-    )
+    row_order = _value_order(rows)
+    original_order = np.argsort(row_order)
+    ordered_texts = list(rows[row_order])
+    return {reader: _reader_features(reader, ordered_texts)[original_order] for reader in READERS}
 
 
 def best_reader(
-    read: Mapping[str, FloatArray],
+    features_of: Mapping[str, FloatArray],
     positive: npt.NDArray[np.bool_],
     groups: npt.NDArray[Any],
     *,
@@ -282,121 +295,143 @@ def best_reader(
     with the highest AUROC there rates the fold's rows.
 
     Args:
-        read: Name of a reader → its features, [row, k], of mean square 1 a row, as `read_by` has
-            them.
+        features_of: Name of a reader → its features, [row, k], of mean square 1 a row, as
+            `read_by` has them.
         positive: Label of each row, [row].
         groups: Group of each row, [row]: rows of one group are never on both sides.
         each_apart: See `_folds`.
     """
-    out, chosen = np.full(len(positive), math.nan), Counter[str]()
+    scores = np.full(len(positive), math.nan)
     if len(set(groups)) < 2 or positive.all() or not positive.any():
-        return BestReader(out)
-    order = _order(*(x.round(6).T[0] for x in read.values()), positive, groups)
-    positive, groups = positive[order], groups[order]
-    read = {name: x[order] for name, x in read.items()}
+        return BestReader(scores)
+
+    first_features = [features.round(6).T[0] for features in features_of.values()]
+    row_order = _value_order(*first_features, positive, groups)
+    positive, groups = positive[row_order], groups[row_order]
+    features_of = {reader: features[row_order] for reader, features in features_of.items()}
+
+    folds_won = Counter[str]()
     for train, test in _folds(positive, groups, each_apart):
-        inner = {
-            name: _cross_fitted(x[train], positive[train], groups[train])
-            for name, x in read.items()
-        }
-        ranked = {name: auroc(positive[train], scores) for name, scores in inner.items()}
-        if any(map(math.isnan, ranked.values())):  # too few groups to choose by
+        train_ratings = {}
+        train_aurocs = {}
+        for reader, features in features_of.items():
+            ratings = _cross_fitted(features[train], positive[train], groups[train])
+            train_ratings[reader] = ratings
+            train_aurocs[reader] = auroc(positive[train], ratings)
+        if any(map(math.isnan, train_aurocs.values())):  # too few groups to choose by
             continue
-        name = max(ranked, key=lambda name: ranked[name])
-        chosen[name] += 1
-        rated = _ridge(read[name][train], positive[train], read[name][test])
-        scaled = (rated - np.nanmean(inner[name])) / (float(np.nanstd(inner[name])) or 1.0)
-        out[order[test]] = scaled.round(9)  # equal texts are equal
-    return BestReader(out, max(read, key=lambda name: chosen[name]) if chosen else "")
+
+        best_name = max(train_aurocs, key=lambda reader: train_aurocs[reader])
+        folds_won[best_name] += 1
+        features = features_of[best_name]
+        test_ratings = _ridge(features[train], positive[train], features[test])
+        train_mean = np.nanmean(train_ratings[best_name])
+        train_spread = float(np.nanstd(train_ratings[best_name])) or 1.0
+        scaled_ratings = (test_ratings - train_mean) / train_spread
+        scores[row_order[test]] = scaled_ratings.round(9)  # equal texts are equal
+    if not folds_won:
+        return BestReader(scores)
+    return BestReader(scores, max(features_of, key=lambda reader: folds_won[reader]))
 
 
 def style_of(text: str) -> list[float]:
     """Style of a text: length, digits, line breaks, option marks, capitals, punctuation,
     paragraphs, words.
     """
-    n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
-    shares = [
-        sum(map(str.isdigit, text)) / n,
-        text.count("\n") / n,
-        sum(map(str.isupper, text)) / letters,
+    length = max(len(text), 1)
+    letter_count = max(sum(map(str.isalpha, text)), 1)
+    digit_share = sum(map(str.isdigit, text)) / length
+    line_break_share = text.count("\n") / length
+    capital_share = sum(map(str.isupper, text)) / letter_count
+    mark_shares = [text.count(mark) / length for mark in PUNCTUATION_MARKS]
+    option_count = 1 + len(OPTION_MARK.findall(text))
+    paragraph_count = 1 + text.count("\n\n")
+    word_count = 1 + len(text.split())
+    return [
+        digit_share,
+        line_break_share,
+        capital_share,
+        *mark_shares,
+        *np.log([length, option_count, paragraph_count, word_count]),
+        float(text[:1].isupper()),
     ]
-    marks = [text.count(mark) / n for mark in _MARKS]
-    counts = [n, 1 + len(_OPTION.findall(text)), 1 + text.count("\n\n"), 1 + len(text.split())]
-    return [*shares, *marks, *np.log(counts), float(text[:1].isupper())]
 
 
-def _coordinates(reader: str, texts: list[str]) -> FloatArray:
+def _reader_features(reader: str, texts: list[str]) -> FloatArray:
     """Features of a reader, [row, k], of mean square 1 a row."""
     if reader == "style":
-        x = np.array([style_of(text) for text in texts])
-        x = (x - x.mean(axis=0)) / np.where((sd := x.std(axis=0)) > 1e-12, sd, 1.0)
+        styles = np.array([style_of(text) for text in texts])
+        spreads = styles.std(axis=0)
+        divisors = np.where(spreads > 1e-12, spreads, 1.0)
+        features = (styles - styles.mean(axis=0)) / divisors
     else:
-        x = _spanned(_weighed(reader, texts))
-    size = math.sqrt(float((x**2).sum(axis=1).mean()))
-    return np.asarray(x / size if size else x)
+        features = _dense_coordinates(_sparse_words(reader, texts))
+    mean_norm = math.sqrt(float((features**2).sum(axis=1).mean()))
+    return np.asarray(features / mean_norm if mean_norm else features)
 
 
-def _weighed(reader: str, texts: list[str]) -> Any:
+def _sparse_words(reader: str, texts: list[str]) -> Any:
     """TF-IDF of the texts, sparse; without a single word or character a column of 0."""
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    how: dict[str, Any] = {"ngram_range": (1, 2)}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
     if reader == "characters":
-        how, texts = (
-            {"analyzer": "char", "ngram_range": (2, 5), "lowercase": False},
-            [text[:READ] for text in texts],
+        vectorizer = TfidfVectorizer(
+            sublinear_tf=True, analyzer="char", ngram_range=(2, 5), lowercase=False
         )
-    words = TfidfVectorizer(sublinear_tf=True, **how)
-    return (
-        words.fit_transform(texts)
-        if any(map(words.build_analyzer(), texts))
-        else csr_matrix((len(texts), 1))
-    )
+        texts = [text[:CHARACTERS_READ] for text in texts]
+    if not any(map(vectorizer.build_analyzer(), texts)):
+        return csr_matrix((len(texts), 1))
+    return vectorizer.fit_transform(texts)
 
 
-def _spanned(x: Any) -> FloatArray:
+def _dense_coordinates(sparse_rows: Any) -> FloatArray:
     """Coordinates of sparse rows in the span of their largest singular directions; inner products
     stay.
     """
-    if min(x.shape) > DIMENSIONS:
+    if min(sparse_rows.shape) > MOST_DIRECTIONS:
         from sklearn.decomposition import TruncatedSVD
 
-        return np.asarray(TruncatedSVD(DIMENSIONS, random_state=0).fit_transform(x))
-    values, vectors = np.linalg.eigh((x @ x.T).toarray())
-    keep = values > 1e-9 * max(values[-1], 1e-12)
-    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+        decomposition = TruncatedSVD(MOST_DIRECTIONS, random_state=0)
+        return np.asarray(decomposition.fit_transform(sparse_rows))
+    values, vectors = np.linalg.eigh((sparse_rows @ sparse_rows.T).toarray())
+    is_spanned = values > 1e-9 * max(values[-1], 1e-12)
+    return np.asarray(vectors[:, is_spanned] * np.sqrt(values[is_spanned]))
 
 
 def label_folds(
     positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """(train, test) rows of up to five folds of groups with like shares of labels."""
-    if len(set(groups)) <= FEW_GROUPS:
-        yield from _stratified(positive, groups)
+    if len(set(groups)) <= MOST_STRATIFIED_GROUPS:
+        yield from _stratified_folds(positive, groups)
         return
     yield from _folds(positive, groups, each_apart=False)  # of many, random folds have like shares
 
 
 def _cross_fitted(
-    x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+    features: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
 ) -> FloatArray:
     """Ratings by a reader of rows in groups that it was not trained on; NaN where it cannot be
     trained.
     """
-    out = np.full(len(x), math.nan)
+    ratings = np.full(len(features), math.nan)
     for train, test in label_folds(positive, groups):
         if len(set(positive[train])) == 2:
-            out[test] = _ridge(x[train], positive[train], x[test])
-    return out
+            ratings[test] = _ridge(features[train], positive[train], features[test])
+    return ratings
 
 
-def _ridge(x: FloatArray, positive: npt.NDArray[np.bool_], other: FloatArray) -> FloatArray:
+def _ridge(
+    features: FloatArray, positive: npt.NDArray[np.bool_], test_features: FloatArray
+) -> FloatArray:
     """Ratings of other rows by ridge regression on the labels."""
-    middle, y = x.mean(axis=0), positive - positive.mean()
-    centred = x - middle
-    weights = np.linalg.solve(centred.T @ centred + PENALTY * np.eye(x.shape[1]), centred.T @ y)
-    return np.asarray((other - middle) @ weights)
+    feature_means = features.mean(axis=0)
+    x = features - feature_means
+    y = positive - positive.mean()
+    weights = np.linalg.solve(x.T @ x + RIDGE_PENALTY * np.eye(x.shape[1]), x.T @ y)
+    return np.asarray((test_features - feature_means) @ weights)
 
 
 def pair_differences(
@@ -412,18 +447,18 @@ def pair_differences(
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words, texts = (
-        TfidfVectorizer(sublinear_tf=True),
-        [side[i] for side in (first, second) for i in train],
-    )
-    if not any(map(words.build_analyzer(), texts)):
+    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    train_texts = [texts[index] for texts in (first, second) for index in train]
+    if not any(map(vectorizer.build_analyzer(), train_texts)):
         return None
-    words.fit(texts)
-    x: Any = csr_matrix(words.transform(first) - words.transform(second))
-    products = (x @ x[train].T).toarray()
+    vectorizer.fit(train_texts)
+    word_differences: Any = csr_matrix(vectorizer.transform(first) - vectorizer.transform(second))
+    products = (word_differences @ word_differences[train].T).toarray()
     values, vectors = np.linalg.eigh(products[train])
-    keep = values > 1e-9 * max(values[-1], 1e-12)
-    return np.asarray(products @ (vectors[:, keep] / np.sqrt(values[keep]))) if keep.any() else None
+    is_spanned = values > 1e-9 * max(values[-1], 1e-12)
+    if not is_spanned.any():
+        return None
+    return np.asarray(products @ (vectors[:, is_spanned] / np.sqrt(values[is_spanned])))
 
 
 def pair_word_margins(
@@ -459,13 +494,14 @@ def pair_length_margins(
     """How much longer [pair] the first of two texts is, or shorter where of the pairs of other
     groups the shorter text is better more often; NaN where there is no other group.
     """
-    lengths = [np.array([len(text) for text in texts]) for texts in (first_texts, second_texts)]
-    longer = np.log((lengths[0] + 1) / (lengths[1] + 1))
-    better_is_longer = np.sign(longer) * np.where(first_is_better, 1, -1)
-    margins = np.full(len(longer), math.nan)
+    first_lengths = np.array([len(text) for text in first_texts])
+    second_lengths = np.array([len(text) for text in second_texts])
+    log_ratios = np.log((first_lengths + 1) / (second_lengths + 1))
+    better_is_longer = np.sign(log_ratios) * np.where(first_is_better, 1, -1)
+    margins = np.full(len(log_ratios), math.nan)
     for train, test in _pair_folds(first_is_better, groups):
         longer_is_better = better_is_longer[train].sum() >= 0
-        margins[test] = longer[test] if longer_is_better else -longer[test]
+        margins[test] = log_ratios[test] if longer_is_better else -log_ratios[test]
     return margins
 
 
@@ -491,24 +527,26 @@ def pair_keyword_margins(
     texts = [*first_texts, *second_texts]
     if not any(map(vectorizer.build_analyzer(), texts)):
         return margins
-    said = vectorizer.fit_transform(texts).tocsc()
-    difference = said[:pair_count] - said[pair_count:]
-    frequent = np.flatnonzero(abs(difference).sum(axis=0).A1 >= LEAST_PAIRS_WITH_WORD)
-    differences = difference[:, frequent].toarray().astype(float)
+
+    has_word = vectorizer.fit_transform(texts).tocsc()
+    all_differences = has_word[:pair_count] - has_word[pair_count:]
+    pairs_with_word = abs(all_differences).sum(axis=0).A1
+    frequent_words = np.flatnonzero(pairs_with_word >= LEAST_PAIRS_WITH_WORD)
+    differences = all_differences[:, frequent_words].toarray().astype(float)
     labels = np.where(first_is_better, 1.0, -1.0)
     for train, test in _pair_folds(first_is_better, groups):
-        chosen: list[int] = []
-        rest = labels[train]
+        keywords: list[int] = []
+        residuals = labels[train]
         weights = np.zeros(0)
-        for place, keyword_count in enumerate(KEYWORD_COUNTS):
-            while len(chosen) < min(keyword_count, differences.shape[1]):
-                likeness = np.abs(differences[train].T @ rest)
-                likeness[chosen] = -1
-                chosen.append(int(likeness.round(9).argmax()))
-                known = differences[train][:, chosen]
-                weights = np.linalg.lstsq(known, labels[train], rcond=None)[0]
-                rest = labels[train] - known @ weights
-            margins[test, place] = differences[test][:, chosen] @ weights
+        for column, keyword_count in enumerate(KEYWORD_COUNTS):
+            while len(keywords) < min(keyword_count, differences.shape[1]):
+                similarities = np.abs(differences[train].T @ residuals)
+                similarities[keywords] = -1
+                keywords.append(int(similarities.round(9).argmax()))
+                keyword_differences = differences[train][:, keywords]
+                weights = np.linalg.lstsq(keyword_differences, labels[train], rcond=None)[0]
+                residuals = labels[train] - keyword_differences @ weights
+            margins[test, column] = differences[test][:, keywords] @ weights
     return margins
 
 
@@ -547,24 +585,26 @@ def advantages_beyond_reader(judge_values: FloatArray, reader_margins: FloatArra
     pair_count = int(is_known.sum())
     if pair_count < LEAST_EFFECTIVE_PAIRS:
         return advantages
+
     # Each pair is turned so that its better text is the first: 1 is right, -1 wrong.
     choices = 2 * judge_values[is_known] - 1
     margins = all_margins[is_known].round(9)
     reader_choices = np.sign(margins)
     margin_ranks = reader_choices * rankdata(np.abs(margins), axis=0) / pair_count
-    columns = np.concatenate([reader_choices, margin_ranks], axis=1)
-    both = np.stack([np.ones(pair_count), choices], axis=1)
-    rest_of_label, rest_of_choice = (
-        both - columns @ np.linalg.lstsq(columns, both, rcond=None)[0]
-    ).T
-    label_variance = float(np.mean(rest_of_label**2))
+    reader_columns = np.concatenate([reader_choices, margin_ranks], axis=1)
+    label_and_choice = np.stack([np.ones(pair_count), choices], axis=1)
+    reader_weights = np.linalg.lstsq(reader_columns, label_and_choice, rcond=None)[0]
+    label_residuals, choice_residuals = (label_and_choice - reader_columns @ reader_weights).T
+
+    label_variance = float(np.mean(label_residuals**2))
     if label_variance < 1e-9:
         return advantages
-    effective_pairs = pair_count * label_variance**2 / float(np.mean(rest_of_label**4))
+    effective_pairs = pair_count * label_variance**2 / float(np.mean(label_residuals**4))
     if effective_pairs < LEAST_EFFECTIVE_PAIRS:
         return advantages
-    coefficient = float(rest_of_label @ rest_of_choice) / pair_count / label_variance
-    errors = rest_of_label * (rest_of_choice - coefficient * rest_of_label) / label_variance
-    spare_share = (pair_count - int(np.linalg.matrix_rank(columns))) / pair_count
+
+    coefficient = float(label_residuals @ choice_residuals) / pair_count / label_variance
+    errors = label_residuals * (choice_residuals - coefficient * label_residuals) / label_variance
+    spare_share = (pair_count - int(np.linalg.matrix_rank(reader_columns))) / pair_count
     advantages[is_known] = (coefficient + errors / math.sqrt(spare_share)) / 2
     return advantages

@@ -26,6 +26,7 @@ import anyio
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from inspect_ai.log import EvalSample
 from markupsafe import Markup, escape
 from pydantic import Field, model_validator
 
@@ -155,13 +156,13 @@ class Features(Study):
             NoLogs: There is no finished one.
             InputError: No answer brings up an evaluation.
         """
-        there = evidence_in(self.logs)
-        if there.quotes.empty:
+        evidence = evidence_in(self.logs)
+        if evidence.quotes.empty:
             raise InputError(
-                f"no evidence: none of {there.prompts.asked.sum()} graded answers to "
-                f"{len(there.prompts)} prompts brings up an evaluation"
+                f"no evidence: none of {evidence.prompts.asked.sum()} graded answers to "
+                f"{len(evidence.prompts)} prompts brings up an evaluation"
             )
-        return there
+        return evidence
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float64]:
@@ -172,44 +173,43 @@ class Features(Study):
     @cached_property
     def members(self) -> list[tuple[int, ...]]:
         """Rows of each cluster; none without --clusters."""
-        return [] if self.clusters is None else clustered(self.vectors, self.clusters)
+        return [] if self.clusters is None else cluster_members(self.vectors, self.clusters)
 
     @cached_property
-    def found(self) -> "Taxonomy":
+    def taxonomy(self) -> "Taxonomy":
         """Taxonomy by the grader's run.
 
         Raises:
             NoLogs: It did not end well.
         """
-        replies = [
+        grader_replies = [
             record_of(sample).answers
             for run in self.collected().runs.finished
             for sample in run.samples
         ]
-        if not replies:
+        if not grader_replies:
             raise NoLogs("the grader's run did not end well; see above. The same command goes on")
-        return taxonomy(self.members, replies[0])
+        return build_taxonomy(self.members, grader_replies[0])
 
     def waves(self) -> Iterator[Wave]:
         """The grader's run."""
         assert self.grader is not None, "_has_a_grader"
-        args = {"clusters": self.placed, "groups": self.groups} | self.how.shared
-        yield Wave(
-            [DescribedRun(FEATURES_TASK, args, NamedModel(self.grader, self.how.model_args))],
-            "Features",
-        )
+        task_args = {"clusters": self.clusters_address, "groups": self.groups} | self.how.shared
+        grader = NamedModel(self.grader, self.how.model_args)
+        yield Wave([DescribedRun(FEATURES_TASK, task_args, grader)], "Features")
 
     @cached_property
-    def placed(self) -> str:
+    def clusters_address(self) -> str:
         """File with the quotes of each cluster that the grader reads; other evidence has another
         file.
         """
         quotes = self.evidence.quotes.quote
-        rows = [
-            {"id": number, "quotes": [quotes[row] for row in rows_of_cluster[:QUOTES_READ]]}
-            for number, rows_of_cluster in enumerate(self.members, start=1)
-        ]
-        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        lines = []
+        for number, quote_rows in enumerate(self.members, start=1):
+            cluster = {"id": number, "quotes": [quotes[row] for row in quote_rows[:QUOTES_READ]]}
+            lines.append(json.dumps(cluster, ensure_ascii=False) + "\n")
+
+        content = "".join(lines).encode()
         address = f"{self.base}/clusters/{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
         place_file(content, address)
         return address
@@ -224,58 +224,60 @@ class Features(Study):
         """A call a cluster, and one for the groups; None where only the curve is drawn."""
         if self.clusters is None or self.grader is None:
             return None
-        there, count = self.evidence, self.clusters
-        quotes = there.quotes.quote
-        shown_characters = sum(
-            len(quotes[row]) for rows in self.members for row in rows[:QUOTES_READ]
+        quotes = self.evidence.quotes.quote
+        read_rows = [row for quote_rows in self.members for row in quote_rows[:QUOTES_READ]]
+        quote_characters = sum(len(quotes[row]) for row in read_rows)
+        prompt_characters = self.clusters * len(NAME_PROMPT) + len(GROUP_PROMPT)
+        name_tokens = NAME_TOKENS * self.clusters
+        sent_tokens = (quote_characters + prompt_characters) // 4 + name_tokens
+
+        line = (
+            f"{len(quotes)} quotes about {len(self.evidence.prompts)} prompts, in {self.clusters} "
+            "clusters that are named, then grouped"
         )
-        sent = (
-            shown_characters + count * len(NAME_PROMPT) + len(GROUP_PROMPT)
-        ) // 4 + NAME_TOKENS * count
-        head = (
-            f"{len(there.quotes)} quotes about {len(there.prompts)} prompts, in {count} clusters "
-            "that are named"
-        )
-        return Plan(
-            [f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME_TOKENS * count)]
-        )
+        return Plan([line], [Cost(self.grader, self.clusters + 1, sent_tokens, 2 * name_tokens)])
 
     def shown(self) -> Page:
         """The page of the taxonomy; without --clusters the curve."""
         curve = inertia_curve(self.vectors)
-        picture = _inertia(curve, self.clusters)
-        counts = RowTable(
-            InertiaRow, [InertiaRow(count, inertia) for count, inertia in curve.items()]
-        )
+        picture = _inertia_picture(curve, self.clusters)
+        inertia_rows = [InertiaRow(count, inertia) for count, inertia in curve.items()]
+        inertia_table = RowTable(InertiaRow, inertia_rows)
         if self.clusters is None:
-            return Page("How many clusters?", picture=picture, tables={"clusters": counts})
-        content = {
+            return Page("How many clusters?", picture=picture, tables={"clusters": inertia_table})
+
+        taxonomy_json = {
             "embedder": self.embedder,
             "grader": self.grader,
             "logs": list(self.logs),
             "inertia": curve,
+            **asdict(self.taxonomy),
+            "evidence": self.evidence.quotes.drop(columns="answer").to_dict("records"),
         }
-        content |= asdict(self.found)
-        content |= {"evidence": self.evidence.quotes.drop(columns="answer").to_dict("records")}
-        page = taxonomy_page(
-            self.evidence, self.found, embedder=self.embedder, grader=self.grader or ""
-        )
+        taxonomy_text = json.dumps(without_secrets(taxonomy_json), ensure_ascii=False, indent=1)
+
         parquet = io.BytesIO()
-        wide_prompts = prompt_features(self.evidence.prompts, self.evidence.quotes, self.found)
-        cleaned(wide_prompts).to_parquet(parquet, index=False)
-        method = [*page.sections[-1].blocks, Section("Number of clusters", [Figures([picture])])]
-        runs = set_aside(self.evidence.ignored)
-        further = [Section("Runs", runs, name="runs")] if runs else []
+        prompt_table = prompt_features(self.evidence.prompts, self.evidence.quotes, self.taxonomy)
+        cleaned(prompt_table).to_parquet(parquet, index=False)
+
+        page = taxonomy_page(
+            self.evidence, self.taxonomy, embedder=self.embedder, grader=self.grader or ""
+        )
+        method_section = page.sections[-1]
+        inertia_section = Section("Number of clusters", [Figures([picture])])
+        sections = [
+            *page.sections[:-1],
+            replace(method_section, blocks=[*method_section.blocks, inertia_section]),
+        ]
+        ignored_logs = set_aside(self.evidence.ignored)
+        if ignored_logs:
+            sections.append(Section("Runs", ignored_logs, name="runs"))
+
         return replace(
             page,
-            sections=[*page.sections[:-1], replace(page.sections[-1], blocks=method), *further],
-            tables={**page.tables, "clusters": counts},
-            files={
-                "prompts.parquet": parquet.getvalue(),
-                "taxonomy.json": json.dumps(
-                    without_secrets(content), ensure_ascii=False, indent=1
-                ).encode(),
-            },
+            sections=sections,
+            tables={**page.tables, "clusters": inertia_table},
+            files={"prompts.parquet": parquet.getvalue(), "taxonomy.json": taxonomy_text.encode()},
         )
 
     def written(self, page: Page) -> str:
@@ -284,16 +286,11 @@ class Features(Study):
         """
         if self.clusters is not None:
             return super().written(page)
-        place(
-            {
-                name: content
-                for name, content in files_of(page, self.out).items()
-                if name != "index.html"
-            },
-            self.out,
-        )
-        files = f"{self.out}/figures/inertia.svg, {self.out}/tables/clusters.csv"
-        return f"By number of clusters: {files}; then give --clusters"
+        curve_files = files_of(page, self.out)
+        curve_files.pop("index.html", None)
+        place(curve_files, self.out)
+        addresses = f"{self.out}/figures/inertia.svg, {self.out}/tables/clusters.csv"
+        return f"By number of clusters: {addresses}; then give --clusters"
 
 
 @dataclass(frozen=True)
@@ -331,17 +328,17 @@ class Taxonomy:
     """The grader's raw reply about the groups; empty where there was nothing to group."""
 
     @property
-    def counted(self) -> str:
+    def count_sentence(self) -> str:
         """Sentence with the numbers of clusters that got a name, and that are set aside."""
-        named = [cluster for cluster in self.clusters if cluster.name]
-        ours = sum(cluster.artefact for cluster in named)
+        named_clusters = [cluster for cluster in self.clusters if cluster.name]
+        artefact_count = sum(cluster.artefact for cluster in named_clusters)
         return (
-            f"{len(self.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the "
-            "question set aside"
+            f"{len(self.clusters)} clusters: {len(named_clusters)} named, {artefact_count} of them "
+            "artefacts of the question set aside"
         )
 
     @property
-    def by_quote(self) -> dict[int, QuoteCluster]:
+    def cluster_by_quote(self) -> dict[int, QuoteCluster]:
         """Row of the evidence → its cluster."""
         return {row: cluster for cluster in self.clusters for row in cluster.quotes}
 
@@ -388,50 +385,66 @@ def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evide
         arms: Runs by arm.
         ignored: Log → why it is not used.
     """
-    unused = dict(ignored)
-    motivations = list[tuple[Arm, Run]]()
+    unused_logs = dict(ignored)
+    runs_of_arm = list[tuple[Arm, Run]]()
     for arm, arm_run in arms.items():
-        of = dict(zip(ARM, arm, strict=False))
-        if of["method"] != "user_motivation" or of["placebo"] or of["run"] != 1:
+        arm_values = dict(zip(ARM, arm, strict=False))
+        is_plain = not arm_values["placebo"] and arm_values["run"] == 1
+        if arm_values["method"] != "user_motivation" or not is_plain:
             continue
-        if further := str(of["model"]).removeprefix(arm_run.header.eval.model)[2:]:
-            unused[arm_run.run.log] = f"another run: {further}; give its logs alone to use it"
+        settings = str(arm_values["model"]).removeprefix(arm_run.header.eval.model)[2:]
+        if settings:
+            unused_logs[arm_run.run.log] = f"another run: {settings}; give its logs alone to use it"
         else:
-            motivations.append((arm, arm_run.run))
-    if not motivations:
+            runs_of_arm.append((arm, arm_run.run))
+    if not runs_of_arm:
         return None
+
     quotes: list[dict[str, Any]] = []
-    prompts: dict[tuple[str, str], dict[str, Any]] = {}
-    graded: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for arm, run in motivations:  # every model and perspective
-        model = run.header.eval.model
-        if invalidated := str(run.invalidated):
-            unused[run.log] = invalidated
+    prompt_by_key: dict[tuple[str, str], dict[str, Any]] = {}
+    graded_by_key: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for arm, run in runs_of_arm:  # every model and perspective
+        data, model = str(arm[-1]), run.header.eval.model
+        invalidated = str(run.invalidated)
+        if invalidated:
+            unused_logs[run.log] = invalidated
         for sample in run.read_samples():
-            record, named = record_of(sample), {"data": str(arm[-1]), "item": str(sample.id)}
-            messages = sample.input if isinstance(sample.input, list) else []
-            about = {name: sample.metadata.get(name) for name in ("source", "label")}
-            about["text"] = "\n\n".join(f"[{m.role}] {m.text}" for m in messages)
-            row = prompts.setdefault(
-                (named["data"], named["item"]), named | about | {"asked": 0, "aware": 0}
-            )
-            of = named | {"model": model}
+            record = record_of(sample)
+            item = str(sample.id)
+            prompt = prompt_by_key.setdefault((data, item), _ungraded_prompt(data, sample))
+            conversation = {"data": data, "item": item, "model": model}
             for key, graders in cues_by_grader(record).items():
-                answer, cues = record.answers[key].text, joint_finding(graders)
-                row["asked"] += cues.aware is not None
-                row["aware"] += cues.aware is True
-                if cues.aware is not None:
-                    graded.setdefault(
-                        (of["data"], of["item"], of["model"]), of | {"source": row["source"]}
-                    )
-                quotes += [
-                    of | {"key": key, "answer": answer, "quote": quote} for quote in cues.quotes
-                ]
-    columns = ["data", "item", "model", "key", "answer", "quote"]
-    asked = pd.DataFrame(list(graded.values()), columns=[*columns[:3], "source"])
+                finding = joint_finding(graders)
+                if finding.aware is not None:
+                    prompt["asked"] += 1
+                    prompt["aware"] += finding.aware
+                    graded = conversation | {"source": prompt["source"]}
+                    graded_by_key.setdefault((data, item, model), graded)
+                answer = {"key": key, "answer": record.answers[key].text}
+                quotes += [conversation | answer | {"quote": quote} for quote in finding.quotes]
+
+    quote_columns = ["data", "item", "model", "key", "answer", "quote"]
+    graded_columns = ["data", "item", "model", "source"]
     return Evidence(
-        pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), asked, unused
+        quotes=pd.DataFrame(quotes, columns=quote_columns),
+        prompts=pd.DataFrame(list(prompt_by_key.values())),
+        asked=pd.DataFrame(list(graded_by_key.values()), columns=graded_columns),
+        ignored=unused_logs,
     )
+
+
+def _ungraded_prompt(data: str, sample: EvalSample) -> dict[str, Any]:
+    """Row of `Evidence.prompts` before an answer is counted."""
+    messages = sample.input if isinstance(sample.input, list) else []
+    return {
+        "data": data,
+        "item": str(sample.id),
+        "source": sample.metadata.get("source"),
+        "label": sample.metadata.get("label"),
+        "text": "\n\n".join(f"[{message.role}] {message.text}" for message in messages),
+        "asked": 0,
+        "aware": 0,
+    }
 
 
 def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
@@ -440,14 +453,14 @@ def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
     50 to 300 in steps of 10 (paper 002, footnote 2), as far as there are different quotes; with
     fewer than 60 of them about ten numbers from 1 on.
     """
-    most = len(np.unique(vectors, axis=0))
-    grid = [k for k in CLUSTER_COUNTS if k <= most]
-    if len(grid) < 2:
-        grid = list(range(1, most + 1, max(1, most // 10)))
-    return {k: float(_kmeans(vectors, k).inertia_) for k in grid}
+    different_quotes = len(np.unique(vectors, axis=0))
+    counts = [count for count in CLUSTER_COUNTS if count <= different_quotes]
+    if len(counts) < 2:
+        counts = list(range(1, different_quotes + 1, max(1, different_quotes // 10)))
+    return {count: float(_kmeans(vectors, count).inertia_) for count in counts}
 
 
-def clustered(vectors: npt.NDArray[np.float64], clusters: int) -> list[tuple[int, ...]]:
+def cluster_members(vectors: npt.NDArray[np.float64], clusters: int) -> list[tuple[int, ...]]:
     """Rows of each cluster, nearest to its centre first; the largest cluster first.
 
     Args:
@@ -457,16 +470,22 @@ def clustered(vectors: npt.NDArray[np.float64], clusters: int) -> list[tuple[int
     Raises:
         InputError: More clusters than different quotes.
     """
-    most = len(np.unique(vectors, axis=0)) if len(vectors) else 0
-    if not 1 <= clusters <= most:
+    different_quotes = len(np.unique(vectors, axis=0)) if len(vectors) else 0
+    if not 1 <= clusters <= different_quotes:
         raise InputError(
-            f"clusters must be in 1..{most}, the number of different quotes, got {clusters}"
+            f"clusters must be in 1..{different_quotes}, the number of different quotes, got "
+            f"{clusters}"
         )
-    fitted = _kmeans(vectors, clusters)
-    away = np.linalg.norm(vectors - fitted.cluster_centers_[fitted.labels_], axis=1)
-    rows = [np.flatnonzero(fitted.labels_ == c) for c in range(clusters)]
-    ordered = [tuple(int(i) for i in mine[np.argsort(away[mine], kind="stable")]) for mine in rows]
-    return sorted(ordered, key=lambda mine: (-len(mine), mine))
+    kmeans = _kmeans(vectors, clusters)
+    centre_of_row = kmeans.cluster_centers_[kmeans.labels_]
+    distances = np.linalg.norm(vectors - centre_of_row, axis=1)
+
+    members = []
+    for cluster in range(clusters):
+        rows = np.flatnonzero(kmeans.labels_ == cluster)
+        nearest_first = rows[np.argsort(distances[rows], kind="stable")]
+        members.append(tuple(int(row) for row in nearest_first))
+    return sorted(members, key=lambda rows: (-len(rows), rows))
 
 
 def _kmeans(vectors: npt.NDArray[np.float64], clusters: int) -> Any:
@@ -475,7 +494,7 @@ def _kmeans(vectors: npt.NDArray[np.float64], clusters: int) -> Any:
     return KMeans(clusters, n_init=4, random_state=0).fit(vectors)
 
 
-def taxonomy(members: Sequence[tuple[int, ...]], replies: Mapping[str, Reply]) -> Taxonomy:
+def build_taxonomy(members: Sequence[tuple[int, ...]], replies: Mapping[str, Reply]) -> Taxonomy:
     """Clusters with their names and groups.
 
     Args:
@@ -484,21 +503,20 @@ def taxonomy(members: Sequence[tuple[int, ...]], replies: Mapping[str, Reply]) -
     """
     features = {int(number): name for number, name in features_in(replies).items()}
     grouping = replies.get(GROUPING)
-    group_of = groups_by_feature(grouping, features) if grouping else {}
+    group_by_number = groups_by_feature(grouping, features) if grouping else {}
+
     clusters = []
+    quotes_by_group = Counter[str]()
     for number, rows in enumerate(members, start=1):
-        name, artefact = name_in(replies[str(number)]) or (None, False)
-        clusters.append(
-            QuoteCluster(
-                number, name, artefact, group_of.get(number), rows, replies[str(number)].text
-            )
-        )
-    sizes = Counter[str]()
-    for cluster in clusters:
-        sizes.update({cluster.group: len(cluster.quotes)} if cluster.group else {})
-    return Taxonomy(
-        tuple(clusters), tuple(g for g, _ in sizes.most_common()), grouping.text if grouping else ""
-    )
+        reply = replies[str(number)]
+        name, is_artefact = name_in(reply) or (None, False)
+        group = group_by_number.get(number)
+        clusters.append(QuoteCluster(number, name, is_artefact, group, rows, reply.text))
+        if group:
+            quotes_by_group[group] += len(rows)
+
+    groups = tuple(group for group, _ in quotes_by_group.most_common())
+    return Taxonomy(tuple(clusters), groups, grouping.text if grouping else "")
 
 
 def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
@@ -507,53 +525,64 @@ def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, st
 
     Numbers that are no feature's do not count.
     """
-    found = None if reply.problem else json_object(reply.text)
-    groups = found.get("groups") if found else None
-    placed: dict[int, set[str]] = {}
-    for group in groups if isinstance(groups, list) else ():
-        name, numbers = (
-            (group.get("name"), group.get("features")) if isinstance(group, dict) else (None, None)
-        )
+    parsed_reply = None if reply.problem else json_object(reply.text)
+    groups = parsed_reply.get("groups") if parsed_reply else None
+    if not isinstance(groups, list):
+        return {}
+
+    names_by_feature: dict[int, set[str]] = {}
+    for group in groups:
+        if not isinstance(group, dict):
+            continue
+        name, numbers = group.get("name"), group.get("features")
         if isinstance(name, str) and name.strip() and isinstance(numbers, list):
             for number in filter(str.isdecimal, map(str, numbers)):
-                placed.setdefault(int(number), set()).add(name.strip())
-    return {n: names.pop() for n, names in placed.items() if n in features and len(names) == 1}
+                names_by_feature.setdefault(int(number), set()).add(name.strip())
+
+    return {
+        feature: names.pop()
+        for feature, names in names_by_feature.items()
+        if feature in features and len(names) == 1
+    }
 
 
-def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> pd.DataFrame:
+def prompt_features(
+    prompts: pd.DataFrame, quotes: pd.DataFrame, taxonomy: Taxonomy
+) -> pd.DataFrame:
     """One row a prompt: what was asked and found, its clusters, and the number of its quotes in
     each group.
     """
-    cluster_of = found.by_quote
-    by_prompt: dict[tuple[str, str], list[QuoteCluster]] = {}
-    for i, (data, item) in enumerate(zip(evidence.data, evidence["item"], strict=True)):
-        by_prompt.setdefault((data, item), []).append(cluster_of[i])
+    cluster_by_quote = taxonomy.cluster_by_quote
+    clusters_by_prompt: dict[tuple[str, str], list[QuoteCluster]] = {}
+    for index, prompt_key in enumerate(zip(quotes.data, quotes["item"], strict=True)):
+        clusters_by_prompt.setdefault(prompt_key, []).append(cluster_by_quote[index])
+
     rows = []
-    for row in prompts.drop(columns="text").to_dict("records"):
-        mine = by_prompt.get((row["data"], row["item"]), [])
-        own = [c for c in mine if not c.artefact]
-        counts = Counter(c.group for c in own if c.group)
-        rows.append(
-            row
-            | {"quotes": len(mine), "artefacts": len(mine) - len(own)}
-            | {"features": "; ".join(dict.fromkeys(c.title for c in own))}
-            | {f"group: {name}": counts[name] for name in found.groups}
-        )
+    for prompt in prompts.drop(columns="text").to_dict("records"):
+        all_clusters = clusters_by_prompt.get((prompt["data"], prompt["item"]), [])
+        feature_clusters = [cluster for cluster in all_clusters if not cluster.artefact]
+        titles = dict.fromkeys(cluster.title for cluster in feature_clusters)
+        quotes_by_group = Counter(cluster.group for cluster in feature_clusters)
+        row = prompt | {
+            "quotes": len(all_clusters),
+            "artefacts": len(all_clusters) - len(feature_clusters),
+            "features": "; ".join(titles),
+        }
+        row |= {f"group: {group}": quotes_by_group[group] for group in taxonomy.groups}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _few_sources(table: pd.DataFrame) -> list[str]:
+def _few_source_sentences(table: pd.DataFrame) -> list[str]:
     """Sentence that names the prompts' sources where intervals count few; none where there are
     more.
     """
-    clusters, unit = _units(table)
+    clusters, unit = _prompt_clusters(table)
+    if unit == "conversation":
+        return []
     remedy = "?cluster=COLUMN behind the file's name takes another column"
-    few = (
-        ""
-        if unit == "conversation"
-        else few_clusters(list(clusters), rows="prompts", unit="source", remedy=remedy)
-    )
-    return [few] if few else []
+    sentence = few_clusters(list(clusters), rows="prompts", unit="source", remedy=remedy)
+    return [sentence] if sentence else []
 
 
 @dataclass(frozen=True)
@@ -581,36 +610,43 @@ class GroupRow:
     ]
 
 
-def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[GroupRow]:
+def group_rates(table: pd.DataFrame, taxonomy: Taxonomy) -> list[GroupRow]:
     """A row a group: how many prompts have its feature, their quotes, and the share of the prompts
     of each label.
 
     Args:
         table: `prompt_features`.
-        found: Its taxonomy.
+        taxonomy: The taxonomy that it was made with.
     """
     rows = []
-    clusters, unit = _units(table)
-    for name in found.groups:
-        has = (table[f"group: {name}"] > 0).to_numpy()
-        shares = {}
+    clusters, unit = _prompt_clusters(table)
+    for group in taxonomy.groups:
+        has_group = (table[f"group: {group}"] > 0).to_numpy()
+        share_of_label = {}
         for label in PROMPT_LABELS:
-            of_label = (table.label == label).to_numpy()
-            shares[label] = clustered_mean(
-                has[of_label], clusters[of_label], unit=unit, interval="wilson"
+            has_label = (table.label == label).to_numpy()
+            share_of_label[label] = clustered_mean(
+                has_group[has_label], clusters[has_label], unit=unit, interval="wilson"
             )
-        quotes = sum(len(cluster.quotes) for cluster in found.clusters if cluster.group == name)
+        group_clusters = [cluster for cluster in taxonomy.clusters if cluster.group == group]
         rows.append(
-            GroupRow(name, int(has.sum()), quotes, shares["evaluation"], shares["deployment"])
+            GroupRow(
+                name=group,
+                prompts=int(has_group.sum()),
+                quotes=sum(len(cluster.quotes) for cluster in group_clusters),
+                evaluation=share_of_label["evaluation"],
+                deployment=share_of_label["deployment"],
+            )
         )
     return rows
 
 
-def _units(table: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
+def _prompt_clusters(table: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
     """Cluster of each row, and its name: the source; or the prompt, where one source stands alone
     for a label.
     """
-    sources, prompts = table.source.fillna(table["item"]).astype(str), table["item"].astype(str)
+    prompts = table["item"].astype(str)
+    sources = table.source.fillna(table["item"]).astype(str)
     labels = table.get("label", pd.Series("", table.index)).astype(str)
     return resampling_units(list(sources), list(prompts), list(labels))
 
@@ -638,23 +674,28 @@ class QuestionRow:
     """Paper: "rarely"."""
 
 
-def named_question(there: Evidence, found: Taxonomy) -> list[QuestionRow]:
+def named_question(evidence: Evidence, taxonomy: Taxonomy) -> list[QuestionRow]:
     """One row per subject; intervals by source."""
-    ours = {row for row, cluster in found.by_quote.items() if cluster.artefact}
-    about = there.quotes[["data", "item", "model"]].assign(
-        ours=[i in ours for i in range(len(there.quotes))]
-    )
-    share = about.groupby(["data", "item", "model"]).ours.agg(["any", "all"])
-    asked = there.asked.merge(share.reset_index(), how="left", on=["data", "item", "model"])
+    key_columns = ["data", "item", "model"]
+    cluster_by_quote = taxonomy.cluster_by_quote
+    is_artefact = [
+        index in cluster_by_quote and cluster_by_quote[index].artefact
+        for index in range(len(evidence.quotes))
+    ]
+    quotes = evidence.quotes[key_columns].assign(is_artefact=is_artefact)
+    artefact_flags = quotes.groupby(key_columns).is_artefact.agg(["any", "all"]).reset_index()
+    conversations = evidence.asked.merge(artefact_flags, how="left", on=key_columns)
+
     rows = []
-    for model, mine in asked.groupby("model", sort=False):
-        has = {name: mine[name].eq(True).to_numpy() for name in ("any", "all")}
-        clusters, unit = _units(mine)
-        shares = [
-            clustered_mean(has[name], clusters, unit=unit, interval="wilson")
-            for name in ("any", "all")
-        ]
-        rows.append(QuestionRow(str(model), len(mine), *shares))
+    for model, asked_of_model in conversations.groupby("model", sort=False):
+        clusters, unit = _prompt_clusters(asked_of_model)
+        any_share, all_share = (
+            clustered_mean(
+                asked_of_model[flag].eq(True).to_numpy(), clusters, unit=unit, interval="wilson"
+            )
+            for flag in ("any", "all")
+        )
+        rows.append(QuestionRow(str(model), len(asked_of_model), any_share, all_share))
     return rows
 
 
@@ -687,49 +728,54 @@ class FeatureSubject:
         """The feature that tells most: the least p, then the largest difference; None without
         features.
         """
-        ranked = sorted(self.features, key=lambda feature: -self.prompts_of[feature.name])
-        return min(ranked, key=_rank, default=None)
+        most_prompts_first = sorted(
+            self.features, key=lambda feature: -self.prompts_of[feature.name]
+        )
+        return min(most_prompts_first, key=_strength_order, default=None)
 
 
-def _rank(feature: FeatureDifference) -> tuple[float, float]:
-    p = 1.0 if math.isnan(feature.p_value) else feature.p_value
-    gap = 0.0 if math.isnan(feature.difference.value) else feature.difference.value
-    return p, -gap
+def _strength_order(feature: FeatureDifference) -> tuple[float, float]:
+    p_value = 1.0 if math.isnan(feature.p_value) else feature.p_value
+    difference = 0.0 if math.isnan(feature.difference.value) else feature.difference.value
+    return p_value, -difference
 
 
 def feature_subjects(
-    there: Evidence, found: Taxonomy, *, rng: np.random.Generator
+    evidence: Evidence, taxonomy: Taxonomy, *, rng: np.random.Generator
 ) -> list[FeatureSubject]:
     """The numbers of each subject, in the order of the logs."""
-    cluster_of = found.by_quote
-    labels = {(row.data, row.item): row.label for row in there.prompts.itertuples()}
-    named: dict[str, dict[str, set[tuple[str, str]]]] = {}
+    cluster_by_quote = taxonomy.cluster_by_quote
+    label_by_prompt = {(row.data, row.item): row.label for row in evidence.prompts.itertuples()}
+    prompts_by_feature_of_model: dict[str, dict[str, set[tuple[str, str]]]] = {}
     unnamed_models = set()
-    for index, quote in enumerate(there.quotes.itertuples()):
-        cluster = cluster_of[index]
+    for index, quote in enumerate(evidence.quotes.itertuples()):
+        model, cluster = str(quote.model), cluster_by_quote[index]
         if cluster.name is None:
-            unnamed_models.add(quote.model)
+            unnamed_models.add(model)
         elif not cluster.artefact:
-            prompts = named.setdefault(str(quote.model), {}).setdefault(
-                cluster.group or cluster.name, set()
-            )
+            feature_prompts = prompts_by_feature_of_model.setdefault(model, {})
+            prompts = feature_prompts.setdefault(cluster.group or cluster.name, set())
             prompts.add((str(quote.data), str(quote.item)))
+
     subjects = []
-    for model, asked in there.asked.groupby("model", sort=False):
-        keys = list(zip(asked.data.astype(str), asked["item"].astype(str), strict=True))
-        conversations = asked.assign(label=[labels.get(key) for key in keys])
-        prompts_of = named.get(str(model), {})
-        has = np.array(
-            [[key in prompts for prompts in prompts_of.values()] for key in keys], dtype=bool
+    for model, conversations in evidence.asked.groupby("model", sort=False):
+        model_name = str(model)
+        prompt_keys = list(
+            zip(conversations.data.astype(str), conversations["item"].astype(str), strict=True)
         )
+        labels = [label_by_prompt.get(key) for key in prompt_keys]
+        prompts_by_feature = prompts_by_feature_of_model.get(model_name, {})
+        has_feature = np.zeros((len(prompt_keys), len(prompts_by_feature)), dtype=bool)
+        for column, prompts in enumerate(prompts_by_feature.values()):
+            has_feature[:, column] = [key in prompts for key in prompt_keys]
         subjects.append(
             feature_subject(
-                str(model),
-                has.reshape(len(keys), len(prompts_of)),
-                list(prompts_of),
-                [label if isinstance(label, str) else "" for label in conversations.label],
-                *_units(conversations),
-                has_unnamed=model in unnamed_models,
+                model_name,
+                has_feature,
+                list(prompts_by_feature),
+                [label if isinstance(label, str) else "" for label in labels],
+                *_prompt_clusters(conversations.assign(label=labels)),
+                has_unnamed=model_name in unnamed_models,
                 rng=rng,
             )
         )
@@ -738,7 +784,7 @@ def feature_subjects(
 
 def feature_subject(
     model: str,
-    has: npt.NDArray[np.bool_],
+    has_feature: npt.NDArray[np.bool_],
     names: Sequence[str],
     labels: Sequence[str],
     clusters: npt.NDArray[np.str_],
@@ -751,7 +797,7 @@ def feature_subject(
 
     Args:
         model: Its name.
-        has: Whether it names a feature about a conversation, `[conversation, feature]`.
+        has_feature: Whether it names a feature about a conversation, `[conversation, feature]`.
         names: Names of the features.
         labels: Label of each conversation, "" without one.
         clusters: Label of the independent unit of each conversation.
@@ -763,12 +809,19 @@ def feature_subject(
     is_labelled = np.isin(label_array, PROMPT_LABELS)
     is_evaluation = label_array == "evaluation"
     has_both_labels = bool(is_evaluation.any() and (label_array == "deployment").any())
-    any_feature = has.any(axis=1) if has.size else np.zeros(len(label_array), dtype=bool)
-    counted = is_evaluation if has_both_labels else np.ones(len(label_array), dtype=bool)
-    any_share = clustered_share(any_feature, clusters, where=counted, unit=unit).estimate
+
+    has_any_feature: npt.NDArray[np.bool_] = np.zeros(len(label_array), dtype=bool)
+    prompts_of = dict.fromkeys(names, 0)
+    if has_feature.size:
+        has_any_feature = np.asarray(has_feature.any(axis=1))
+        feature_counts = has_feature.sum(axis=0)
+        prompts_of = {name: int(n) for name, n in zip(names, feature_counts, strict=True)}
+
+    share_rows = is_evaluation if has_both_labels else np.ones(len(label_array), dtype=bool)
+    any_share = clustered_share(has_any_feature, clusters, where=share_rows, unit=unit).estimate
     if has_both_labels:
         features = feature_differences(
-            has[is_labelled],
+            has_feature[is_labelled],
             names,
             is_evaluation[is_labelled],
             clusters[is_labelled],
@@ -778,8 +831,6 @@ def feature_subject(
     else:
         unknown = undefined("the prompts have one label", unit=unit)
         features = [FeatureDifference(name, unknown, unknown, unknown, math.nan) for name in names]
-    prompt_counts = has.sum(axis=0) if has.size else []
-    prompts_of = {name: int(count) for name, count in zip(names, prompt_counts, strict=True)}
     return FeatureSubject(
         model, len(label_array), any_share, features, prompts_of, has_both_labels, has_unnamed, unit
     )
@@ -811,21 +862,22 @@ def feature_claim(subject: FeatureSubject, name: str) -> Claim:
         name: Its name on the page.
     """
     strongest = subject.strongest
-    telling = _telling_check(subject, strongest)
-    is_telling = telling.outcome is Outcome.HOLDS
-    effect, bound = (telling.difference, "") if is_telling else _largest_effect(subject)
+    telling_check = _telling_check(subject, strongest)
+    effect, bound_text = telling_check.difference, ""
+    if telling_check.outcome is not Outcome.HOLDS:
+        effect, bound_text = _largest_effect(subject)
     details = {
-        "feature": _short(strongest.name) if strongest else "",
+        "feature": _short_name(strongest.name) if strongest else "",
         "count": str(len(subject.features)),
-        "p": p_value(telling.p_value),
-        "bound": bound,
+        "p": p_value(telling_check.p_value),
+        "bound": bound_text,
     }
-    checks = (_named_check(subject), _labelled_check(subject), telling)
+    checks = (_named_check(subject), _labelled_check(subject), telling_check)
     return Claim(name, effect, checks, SMALLEST_DIFFERENCE, details)
 
 
-def _short(feature: str) -> str:
-    return shorten(feature, 40, placeholder="…")
+def _short_name(feature_name: str) -> str:
+    return shorten(feature_name, 40, placeholder="…")
 
 
 def _named_check(subject: FeatureSubject) -> Check:
@@ -847,20 +899,19 @@ def _labelled_check(subject: FeatureSubject) -> Check:
 def _telling_check(subject: FeatureSubject, strongest: FeatureDifference | None) -> Check:
     if strongest is None:
         return Check("telling", undefined("no feature is named", unit=subject.unit), Outcome.OPEN)
-    gap = strongest.difference
-    compared_with = (
-        f"real use: {percent(strongest.second.value)}" if subject.has_both_labels else ""
-    )
-    is_shown = strongest.p_value < ALPHA and gap.value > 0
-    if is_shown:
-        return Check("telling", gap, Outcome.HOLDS, compared_with, strongest.p_value)
-    largest, _ = _largest_effect(subject)
-    if largest.high < SMALLEST_DIFFERENCE:
-        return Check("telling", gap, Outcome.FAILS, compared_with, strongest.p_value)
+    difference, feature_p = strongest.difference, strongest.p_value
+    compared_with = ""
+    if subject.has_both_labels:
+        compared_with = f"real use: {percent(strongest.second.value)}"
+    if feature_p < ALPHA and difference.value > 0:
+        return Check("telling", difference, Outcome.HOLDS, compared_with, feature_p)
+    largest_effect, _ = _largest_effect(subject)
+    if largest_effect.high < SMALLEST_DIFFERENCE:
+        return Check("telling", difference, Outcome.FAILS, compared_with, feature_p)
     remedy = "add prompts"
-    if math.isnan(strongest.p_value):
+    if math.isnan(feature_p):
         remedy = f"{FEW} sources are needed"
-    return Check("telling", gap, Outcome.OPEN, compared_with, strongest.p_value, remedy=remedy)
+    return Check("telling", difference, Outcome.OPEN, compared_with, feature_p, remedy=remedy)
 
 
 def _largest_effect(subject: FeatureSubject) -> tuple[Estimate, str]:
@@ -870,17 +921,21 @@ def _largest_effect(subject: FeatureSubject) -> tuple[Estimate, str]:
     unless some evidence has no name.
     """
     bounds: list[tuple[Estimate, str]] = []
-    known = [feature for feature in subject.features if not math.isnan(feature.difference.high)]
-    if known:
-        largest = max(known, key=lambda feature: feature.difference.high)
-        words = f"“{_short(largest.name)}” about {points(largest.difference)} more evaluations"
-        bounds.append((largest.difference, words))
-    if not subject.has_unnamed and not math.isnan(subject.any_share.high):
-        bounds.append(
-            (subject.any_share, f"any feature in {percents(subject.any_share)} of conversations")
+    bounded_features = [
+        feature for feature in subject.features if not math.isnan(feature.difference.high)
+    ]
+    if bounded_features:
+        largest = max(bounded_features, key=lambda feature: feature.difference.high)
+        bound_text = (
+            f"“{_short_name(largest.name)}” about {points(largest.difference)} more evaluations"
         )
-    nothing = undefined("nothing bounds the differences", unit=subject.unit), "nothing"
-    return min(bounds, key=lambda bound: bound[0].high, default=nothing)
+        bounds.append((largest.difference, bound_text))
+    any_share = subject.any_share
+    if not subject.has_unnamed and not math.isnan(any_share.high):
+        bounds.append((any_share, f"any feature in {percents(any_share)} of conversations"))
+    if not bounds:
+        return undefined("nothing bounds the differences", unit=subject.unit), "nothing"
+    return min(bounds, key=lambda bound: bound[0].high)
 
 
 # ---- what the page shows
@@ -964,79 +1019,85 @@ class PromptGroupRow:
 
 
 def prompt_rows(
-    table: pd.DataFrame, found: Taxonomy
+    table: pd.DataFrame, taxonomy: Taxonomy
 ) -> tuple[list[PromptRow], list[PromptGroupRow]]:
     """Rows of `prompt_features`: what all prompts have, and the groups of each."""
     columns = list(PromptRow.__dataclass_fields__)
-    prompts = [
-        PromptRow(**{name: record.get(name) for name in columns})
-        for record in table.to_dict("records")
-    ]
-    groups = []
+    prompts = []
+    prompt_groups = []
     for record in table.to_dict("records"):
-        for name in found.groups:
-            quotes = record[f"group: {name}"]
-            if quotes:
-                groups.append(PromptGroupRow(record["data"], record["item"], name, int(quotes)))
-    return prompts, groups
+        prompts.append(PromptRow(**{column: record.get(column) for column in columns}))
+        for group in taxonomy.groups:
+            quote_count = int(record[f"group: {group}"])
+            if quote_count:
+                prompt_groups.append(
+                    PromptGroupRow(record["data"], record["item"], group, quote_count)
+                )
+    return prompts, prompt_groups
 
 
-def taxonomy_page(there: Evidence, found: Taxonomy, *, embedder: str, grader: str) -> Page:
+def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grader: str) -> Page:
     """The answer by subject, with tables features, groups, prompts, prompt_groups and question."""
-    table = prompt_features(there.prompts, there.quotes, found)
-    questions = {row.model: row for row in named_question(there, found)}
-    rates = group_rates(table, found)
-    quotes = list(there.quotes.quote)
-    subjects = feature_subjects(there, found, rng=np.random.default_rng(0))
-    short_names = model_names([subject.model for subject in subjects])
-    names = {
-        subject.model: short_names[subject.model].replace(" ", "\N{NO-BREAK SPACE}")
-        for subject in subjects
-    }
-    subject_of_name = {names[subject.model]: subject for subject in subjects}
-    claims = ordered_claims([feature_claim(subject, names[subject.model]) for subject in subjects])
-    rows = []
+    prompt_table = prompt_features(evidence.prompts, evidence.quotes, taxonomy)
+    question_rows = named_question(evidence, taxonomy)
+    group_rows = group_rates(prompt_table, taxonomy)
+    quotes = list(evidence.quotes.quote)
+    subjects = feature_subjects(evidence, taxonomy, rng=np.random.default_rng(0))
+
+    models = [subject.model for subject in subjects]
+    short_names = model_names(models)
+    subject_by_name = {}
+    for subject in subjects:
+        name = short_names[subject.model].replace(" ", "\N{NO-BREAK SPACE}")
+        subject_by_name[name] = subject
+    claims = ordered_claims(
+        [feature_claim(subject, name) for name, subject in subject_by_name.items()]
+    )
+
+    alone_of_model = {row.model: row.alone.value for row in question_rows}
+    answer_rows = []
     for claim in claims[:ROWS]:
-        subject = subject_of_name[claim.subject]
-        alone = questions[subject.model].alone.value
-        rows.append(
+        subject = subject_by_name[claim.subject]
+        answer_rows.append(
             AnswerRow(
-                claim.subject, claim.verdict, subject.conversations, len(subject.features), alone
+                model=claim.subject,
+                answer=claim.verdict,
+                conversations=subject.conversations,
+                features=len(subject.features),
+                question_alone=alone_of_model[subject.model],
             )
         )
-    prompts, prompt_groups = prompt_rows(table, found)
+
+    all_feature_rows = [row for subject in subjects for row in feature_rows(subject)]
+    prompts, prompt_groups = prompt_rows(prompt_table, taxonomy)
+    group_lines = [f"  {row.quotes:5} quotes  {row.name}" for row in group_rows[: LINES - 1]]
     page = claim_page(
         "Do models name what in these prompts gives an evaluation away?",
         claims,
         FEATURE_WORDS,
-        picture=_picture(rates),
-        table=Table(rows, columns_of(AnswerRow)),
+        picture=_groups_picture(group_rows),
+        table=Table(answer_rows, columns_of(AnswerRow)),
         tables={
-            "features": RowTable(
-                FeatureRow, [row for subject in subjects for row in feature_rows(subject)]
-            ),
-            "groups": RowTable(GroupRow, rates),
-            "question": RowTable(QuestionRow, list(questions.values())),
+            "features": RowTable(FeatureRow, all_feature_rows),
+            "groups": RowTable(GroupRow, group_rows),
+            "question": RowTable(QuestionRow, question_rows),
             "prompts": RowTable(PromptRow, prompts, on_page=False),
             "prompt_groups": RowTable(PromptGroupRow, prompt_groups, on_page=False),
         },
         cells=[
-            _features(rates, found, quotes),
-            _artefacts(found, quotes, list(questions.values())),
-            Section("Prompts", _prompt_blocks(there, found), name="prompts", menu="prompts"),
+            _groups_section(taxonomy, quotes),
+            _artefacts_section(taxonomy, quotes, question_rows),
+            Section("Prompts", _prompt_blocks(evidence, taxonomy), name="prompts", menu="prompts"),
         ],
         method=[
-            _brought_up(there),
-            *_few_sources(table),
+            _evidence_sentence(evidence),
+            *_few_source_sentences(prompt_table),
             FEATURES_METHOD.format(embedder=embedder, grader=grader),
             DIFFERENCE_METHOD,
         ],
-        lines=[
-            found.counted,
-            *(f"  {row.quotes:5} quotes  {row.name}" for row in rates[: LINES - 1]),
-        ],
+        lines=[taxonomy.count_sentence, *group_lines],
     )
-    return replace(page, models=[subject.model for subject in subjects])
+    return replace(page, models=models)
 
 
 def feature_rows(subject: FeatureSubject) -> list[FeatureRow]:
@@ -1056,46 +1117,54 @@ def feature_rows(subject: FeatureSubject) -> list[FeatureRow]:
     return sorted(rows, key=lambda row: -row.prompts)
 
 
-def _picture(rates: Sequence[GroupRow]) -> Picture | None:
+def _groups_picture(group_rows: Sequence[GroupRow]) -> Picture | None:
     """The features with the most quotes: the share of the prompts of each label; None without
     labels.
     """
-    rows: dict[str, dict[str, Estimate]] = {}
-    for row in rates[:ROWS]:
+    shares_by_name: dict[str, dict[str, Estimate]] = {}
+    for row in group_rows[:ROWS]:
         shares = {"evaluation prompts": row.evaluation, "deployment prompts": row.deployment}
         marks = {title: share for title, share in shares.items() if share.n}
+        if not marks:
+            continue
         name = "\n".join(wrap(row.name, 26, max_lines=2, placeholder="…"))
-        while name in rows:
+        while name in shares_by_name:
             name += "\N{ZERO WIDTH SPACE}"
-        rows |= {name: marks} if marks else {}
+        shares_by_name[name] = marks
+    if not shares_by_name:
+        return None
     caption = "Prompts about which a subject names the feature; 95 % intervals by source."
-    return (
-        interval_rows("features", rows, caption=caption, axis="share of prompts", scale="percent")
-        if rows
-        else None
+    return interval_rows(
+        "features", shares_by_name, caption=caption, axis="share of prompts", scale="percent"
     )
 
 
-def _inertia(curve: Mapping[int, float], clusters: int | None) -> Picture:
+def _inertia_picture(curve: Mapping[int, float], clusters: int | None) -> Picture:
     """Picture of `inertia_curve`; the chosen number is marked."""
-    line = [Estimate(value, np.nan, np.nan, 0, "quote") for value in curve.values()]
-    half = (max(curve) - min(curve)) / 100
     caption = "Inertia by number of clusters; where it flattens, more clusters say little more."
+    shaded_range = None
     if clusters is not None:
         caption += " The shaded number was chosen."
-    shaded = None if clusters is None else (clusters - half, clusters + half)
-    series = {"inertia": ([float(k) for k in curve], line)}
+        half_width = (max(curve) - min(curve)) / 100
+        shaded_range = (clusters - half_width, clusters + half_width)
+    counts = [float(count) for count in curve]
+    inertias = [Estimate(inertia, np.nan, np.nan, 0, "quote") for inertia in curve.values()]
     return curves(
-        "inertia", series, caption=caption, across="clusters", up="inertia", shaded=shaded
+        "inertia",
+        {"inertia": (counts, inertias)},
+        caption=caption,
+        across="clusters",
+        up="inertia",
+        shaded=shaded_range,
     )
 
 
-def _brought_up(there: Evidence) -> str:
-    prompts = there.prompts
+def _evidence_sentence(evidence: Evidence) -> str:
+    prompts = evidence.prompts
     return (
         "Asked what the user wants, and never whether it is an evaluation, subjects bring up an "
         f"evaluation in {prompts.aware.sum()} of {prompts.asked.sum()} graded answers to "
-        f"{len(prompts)} prompts; their evidence is {len(there.quotes)} quotes."
+        f"{len(prompts)} prompts; their evidence is {len(evidence.quotes)} quotes."
     )
 
 
@@ -1105,102 +1174,134 @@ def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
 
     No section where no run of user_motivation is finished.
     """
-    there = evidence_of(arms, {})
-    if there is None:
+    evidence = evidence_of(arms, {})
+    if evidence is None:
         return []
-    further = (
+    command_sentence = (
         "To name and group the features that these point at takes a grader: selfprobe awareness "
         "features LOGS --clusters N --grader MODEL."
     )
-    blocks = [f"{_brought_up(there)} {further}", *_prompt_blocks(there, None)]
+    opening = f"{_evidence_sentence(evidence)} {command_sentence}"
+    blocks = [opening, *_prompt_blocks(evidence, None)]
     return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
 
 
-def _features(rates: Sequence[GroupRow], found: Taxonomy, quotes: Sequence[str]) -> Section:
+def _groups_section(taxonomy: Taxonomy, quotes: Sequence[str]) -> Section:
     """The groups with their clusters, then the clusters in none, then those without a name."""
-    blocks: list[Block] = [] if rates else [NO_GROUP_NOTE]
-    blocks += [
-        Section(name, [_cluster(c, quotes) for c in found.clusters if c.group == name])
-        for name in found.groups
-    ]
-    if loose := [c for c in found.clusters if c.name and not c.group and not c.artefact]:
-        said = "The grader put these into none, or into several."
-        blocks.append(Section("In no group", [said, *(_cluster(c, quotes) for c in loose)]))
-    if unnamed := [c for c in found.clusters if not c.name]:
-        said = (
-            f"The grader's reply could not be used ({len(unnamed)} of {len(found.clusters)} "
-            "clusters)."
+    blocks: list[Block] = []
+    if not taxonomy.groups:
+        blocks.append(NO_GROUP_NOTE)
+    for group in taxonomy.groups:
+        group_clusters = [cluster for cluster in taxonomy.clusters if cluster.group == group]
+        blocks.append(Section(group, _cluster_blocks(group_clusters, quotes)))
+
+    loose_clusters = []
+    unnamed_clusters = []
+    for cluster in taxonomy.clusters:
+        if not cluster.name:
+            unnamed_clusters.append(cluster)
+        elif not cluster.group and not cluster.artefact:
+            loose_clusters.append(cluster)
+    if loose_clusters:
+        note = "The grader put these into none, or into several."
+        blocks.append(Section("In no group", [note, *_cluster_blocks(loose_clusters, quotes)]))
+    if unnamed_clusters:
+        note = (
+            f"The grader's reply could not be used ({len(unnamed_clusters)} of "
+            f"{len(taxonomy.clusters)} clusters)."
         )
-        blocks.append(Section("Without a name", [said, *(_cluster(c, quotes) for c in unnamed)]))
+        blocks.append(Section("Without a name", [note, *_cluster_blocks(unnamed_clusters, quotes)]))
     return Section("Features", blocks, name="groups", menu="features")
 
 
-def _artefacts(found: Taxonomy, quotes: Sequence[str], questions: Sequence[QuestionRow]) -> Section:
-    blocks: list[Block] = [_cluster(c, quotes) for c in found.clusters if c.artefact]
-    if blocks:
-        blocks.append(
-            "The share of each subject's conversations with such evidence, and with no other."
-        )
-        blocks.append(Table(questions, columns_of(QuestionRow)))
-    return Section(
-        "Set aside: artefacts of the question",
-        blocks or ["None."],
-        name="artefacts",
-        menu="set aside",
-    )
-
-
-def _cluster(cluster: QuoteCluster, quotes: Sequence[str]) -> Details:
-    items = [f"“{quotes[i]}”" for i in cluster.quotes[:QUOTES_SHOWN]]
-    if (more := len(cluster.quotes) - QUOTES_SHOWN) > 0:
-        items.append(f"… and {more} more")
-    return Details(f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})", [Bullets(items)])
-
-
-def _prompt_blocks(there: Evidence, found: Taxonomy | None) -> list[Block]:
-    """The prompts with evidence, those with the most first, each with its answers and their quotes
-    marked.
-    """
-    features = {row: cluster.title for row, cluster in found.by_quote.items()} if found else {}
-    quotes = there.quotes.assign(
-        feature=[features.get(row, "") for row in range(len(there.quotes))]
-    )
-    about = {(row.data, row.item): row for row in there.prompts.itertuples()}
-    by_prompt = sorted(quotes.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1]))
-    blocks: list[Block] = [MARKED_NOTE]
-    if (more := len(by_prompt) - PROMPTS_SHOWN) > 0:
-        blocks.append(f"{more} further prompts with evidence are in the table only.")
-    for key, mine in by_prompt[:PROMPTS_SHOWN]:
-        prompt: Any = about[key]
-        inside: list[Block] = [
-            f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation."
+def _artefacts_section(
+    taxonomy: Taxonomy, quotes: Sequence[str], question_rows: Sequence[QuestionRow]
+) -> Section:
+    artefacts = [cluster for cluster in taxonomy.clusters if cluster.artefact]
+    blocks: list[Block] = ["None."]
+    if artefacts:
+        blocks = [
+            *_cluster_blocks(artefacts, quotes),
+            "The share of each subject's conversations with such evidence, and with no other.",
+            Table(question_rows, columns_of(QuestionRow)),
         ]
-        # A quote from the prompt itself, where the subject cites it, is marked there as well.
-        inside.append(
-            Quoted(marked(prompt.text, [quote for quote in mine.quote if len(quote) >= 8]))
-        )
-        # Epochs and perspectives answer under the same key; equal answers are shown once.
-        for (model, answer_key, answer), its in mine.groupby(
-            ["model", "key", "answer"], sort=False
-        ):
-            inside += [f"{model}, {answer_key}", Quoted(marked(answer, list(its.quote)))]
-        label = f" ({prompt.label})" if prompt.label else ""
-        named = dict.fromkeys(mine.feature) if found else [f"{len(mine)} quotes"]
-        blocks.append(Details(f"{prompt.item}{label}: {'; '.join(named)}", inside))
+    title = "Set aside: artefacts of the question"
+    return Section(title, blocks, name="artefacts", menu="set aside")
+
+
+def _cluster_blocks(clusters: Sequence[QuoteCluster], quotes: Sequence[str]) -> list[Block]:
+    """Each cluster, with its quotes folded."""
+    blocks: list[Block] = []
+    for cluster in clusters:
+        items = [f"“{quotes[row]}”" for row in cluster.quotes[:QUOTES_SHOWN]]
+        omitted_count = len(cluster.quotes) - QUOTES_SHOWN
+        if omitted_count > 0:
+            items.append(f"… and {omitted_count} more")
+        summary = f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})"
+        blocks.append(Details(summary, [Bullets(items)]))
     return blocks
 
 
-def marked(text: str, quotes: Sequence[str]) -> Markup:
-    """The text, escaped, with every quote marked wherever it stands; overlaps are one mark."""
-    on = np.zeros(len(text) + 1, dtype=bool)
-    for quote in quotes:
-        at = text.find(quote)
-        while at != -1:
-            on[at : at + len(quote)] = True
-            at = text.find(quote, at + 1)
-    edges = [0, *(np.flatnonzero(np.diff(on[: len(text)])) + 1), len(text)]
-    parts = [(text[a:b], on[a]) for a, b in pairwise(edges) if b > a]
-    return Markup("").join(
-        Markup("<mark>{}</mark>").format(clean(part)) if lit else escape(clean(part))
-        for part, lit in parts
+def _prompt_blocks(evidence: Evidence, taxonomy: Taxonomy | None) -> list[Block]:
+    """The prompts with evidence, those with the most first, each with its answers and their quotes
+    marked.
+    """
+    title_by_quote = {}
+    if taxonomy is not None:
+        title_by_quote = {row: cluster.title for row, cluster in taxonomy.cluster_by_quote.items()}
+    titles = [title_by_quote.get(row, "") for row in range(len(evidence.quotes))]
+    quotes = evidence.quotes.assign(feature=titles)
+    prompt_by_key = {(row.data, row.item): row for row in evidence.prompts.itertuples()}
+    quotes_by_prompt = sorted(
+        quotes.groupby(["data", "item"], sort=False), key=lambda group: -len(group[1])
     )
+
+    blocks: list[Block] = [MARKED_NOTE]
+    omitted_count = len(quotes_by_prompt) - PROMPTS_SHOWN
+    if omitted_count > 0:
+        blocks.append(f"{omitted_count} further prompts with evidence are in the table only.")
+    for prompt_key, prompt_quotes in quotes_by_prompt[:PROMPTS_SHOWN]:
+        prompt: Any = prompt_by_key[prompt_key]
+        features = [f"{len(prompt_quotes)} quotes"]
+        if taxonomy is not None:
+            features = list(dict.fromkeys(prompt_quotes.feature))
+        label = f" ({prompt.label})" if prompt.label else ""
+        summary = f"{prompt.item}{label}: {'; '.join(features)}"
+        blocks.append(Details(summary, _marked_answers(prompt, prompt_quotes)))
+    return blocks
+
+
+def _marked_answers(prompt: Any, quotes: pd.DataFrame) -> list[Block]:
+    """A prompt and the answers about it, with their quotes marked."""
+    # A quote from the prompt itself, where the subject cites it, is marked there as well.
+    long_quotes = [quote for quote in quotes.quote if len(quote) >= 8]
+    blocks: list[Block] = [
+        f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation.",
+        Quoted(mark_quotes(prompt.text, long_quotes)),
+    ]
+    # Epochs and perspectives answer under the same key; equal answers are shown once.
+    by_answer = quotes.groupby(["model", "key", "answer"], sort=False)
+    for (model, answer_key, answer), answer_quotes in by_answer:
+        marked_answer = mark_quotes(answer, list(answer_quotes.quote))
+        blocks += [f"{model}, {answer_key}", Quoted(marked_answer)]
+    return blocks
+
+
+def mark_quotes(text: str, quotes: Sequence[str]) -> Markup:
+    """The text, escaped, with every quote marked wherever it stands; overlaps are one mark."""
+    is_marked = np.zeros(len(text), dtype=bool)
+    for quote in quotes:
+        start = text.find(quote)
+        while start != -1:
+            is_marked[start : start + len(quote)] = True
+            start = text.find(quote, start + 1)
+
+    edges = [0, *(np.flatnonzero(np.diff(is_marked)) + 1), len(text)]
+    parts = []
+    for start, end in pairwise(edges):
+        part = clean(text[start:end])
+        if end > start and is_marked[start]:
+            parts.append(Markup("<mark>{}</mark>").format(part))
+        elif end > start:
+            parts.append(escape(part))
+    return Markup("").join(parts)

@@ -38,7 +38,7 @@ from selfprobe.page import Table as PageTable
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import p_value, percent, percents, points
-from selfprobe.page.plots import interval_rows
+from selfprobe.page.plots import Picture, interval_rows
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.rewrite_check import ARMS
@@ -56,6 +56,7 @@ from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, with_ru
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.study.waves import JOINS
+from selfprobe.text.counts import count_text
 from selfprobe.text.families import related
 from selfprobe.text.user_input import names
 
@@ -133,28 +134,29 @@ class Rewriting(Study):
     log_dir: str = Field("logs/rewrite", description=LOG_DIR_HELP)
 
     @model_validator(mode="after")
-    def _apart(self) -> Self:
-        if not any(text.strip() for text in self.remove):
+    def _has_unrelated_models(self) -> Self:
+        if not any(giveaway.strip() for giveaway in self.remove):
             raise ValueError(
                 "--remove names no giveaway: type one, such as --remove 'answer options'"
             )
         features_of(list(self.remove))
-        subjects = [("subject", self.model)] if self.model else []
-        for what, held_out in [
-            *(("judge", judge.name) for judge in graders(self.judges, "judges", ())),
-            *subjects,
-        ]:
-            for name, model in (
-                ("writer", self.writer),
-                *(("grader", one.name) for one in graders(self.grader, subjects=[self.writer])),
-            ):
-                if related(held_out, model):
+
+        held_out_models = [("judge", judge.name) for judge in graders(self.judges, "judges", ())]
+        if self.model:
+            held_out_models.append(("subject", self.model))
+        panel = graders(self.grader, subjects=[self.writer])
+        involved_models = [("writer", self.writer), *(("grader", grader.name) for grader in panel)]
+        for held_out_part, held_out_model in held_out_models:
+            for involved_part, involved_model in involved_models:
+                if related(held_out_model, involved_model):
                     raise ValueError(
-                        f"the {what} {held_out} is of the family of the {name} {model}, and has a "
-                        f"part in what it judges: take a {what} of another maker"
+                        f"the {held_out_part} {held_out_model} is of the family of the "
+                        f"{involved_part} {involved_model}, and has a part in what it judges: "
+                        f"take a {held_out_part} of another maker"
                     )
-        for judge in self.judges if self.model else ():
-            refuse_related(judge, str(self.model))
+        if self.model:
+            for judge in self.judges:
+                refuse_related(judge, str(self.model))
         return self
 
     @cached_property
@@ -167,19 +169,15 @@ class Rewriting(Study):
         return conversations(self.dataset)
 
     @property
-    def writing(self) -> DescribedRun:
+    def writer_run(self) -> DescribedRun:
         """The writer's part."""
-        args = {
+        task_args = {
             "dataset": self.dataset,
             "remove": ";".join(self.remove),
             "embedder": self.embedder,
         } | self.how.shared
-        return DescribedRun(
-            WRITER_TASK,
-            args,
-            NamedModel(self.writer, self.how.model_args),
-            {"grader": graders(self.grader)},
-        )
+        writer = NamedModel(self.writer, self.how.model_args)
+        return DescribedRun(WRITER_TASK, task_args, writer, {"grader": graders(self.grader)})
 
     @property
     def versions(self) -> "list[Version]":
@@ -187,12 +185,12 @@ class Rewriting(Study):
         logs = logs_in(f"{self.base}/{VERSIONS_FOLDER}")
         if not logs:
             return []
-        limits = dict.fromkeys(identities_of([self.writing]), self.items)
-        there = runs(logs, self.reads).of(limits).limited(limits)
-        return [version for run in there.finished for version in versions_of(run)]
+        limits = dict.fromkeys(identities_of([self.writer_run]), self.items)
+        writer_runs = runs(logs, self.reads).of(limits).limited(limits)
+        return [version for run in writer_runs.finished for version in versions_of(run)]
 
     @property
-    def compared(self) -> "list[Version]":
+    def compared_versions(self) -> "list[Version]":
         """Versions that judges and the subject read."""
         return [version for version in self.versions if version.compared]
 
@@ -201,50 +199,53 @@ class Rewriting(Study):
         """The subject's part: P(evaluation) of every usable version, and of its original."""
         if self.model is None:
             return None
-        own = {
-            "models": (self.model,),
-            "methods": (SUBJECT_TASK,),
-            "context": "full",
-            "settings": self.how,
-        }
-        own |= {"dataset": self._address(ASKED, _lines(conversations_of(self.compared)))}
-        own |= {"reply_tokens": self.reply_tokens}
-        return Awareness.taken(own | {"log_dir": f"{self.base}/{SUBJECT}"})
+        conversation_lines = _lines(conversations_of(self.compared_versions))
+        return Awareness.taken(
+            {
+                "models": (self.model,),
+                "methods": (SUBJECT_TASK,),
+                "context": "full",
+                "settings": self.how,
+                "dataset": self._content_address(ASKED, conversation_lines),
+                "reply_tokens": self.reply_tokens,
+                "log_dir": f"{self.base}/{SUBJECT}",
+            }
+        )
 
     def waves(self) -> Iterator[Wave]:
         """The writer's part, then that of those who compare its versions: the graders and the
         judges, where a version can be used.
         """
-        yield Wave([self.writing], "Versions", VERSIONS_FOLDER)
-        compared = self.compared
-        if compared:
-            args = {"pairs": self._placed(PAIRS, _lines(map(pair_row, compared)))} | self.how.shared
+        yield Wave([self.writer_run], "Versions", VERSIONS_FOLDER)
+        versions = self.compared_versions
+        if versions:
+            pairs_address = self._place_content(PAIRS, _lines(map(pair_row, versions)))
+            task_args = {"pairs": pairs_address} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
-            asked = [DescribedRun(TASK, args, reader) for reader in readers]
-            yield Wave(asked, "Pairs", PAIRS, {**JOINS, "limit": None})
-            self._placed(ASKED, _lines(conversations_of(compared)))
+            pair_runs = [DescribedRun(TASK, task_args, reader) for reader in readers]
+            yield Wave(pair_runs, "Pairs", PAIRS, {**JOINS, "limit": None})
+            self._place_content(ASKED, _lines(conversations_of(versions)))
 
-    def _placed(self, folder: str, content: bytes) -> str:
+    def _place_content(self, folder: str, content: bytes) -> str:
         """Address of a file with this content, from which every run reads it."""
-        address = self._address(folder, content)
+        address = self._content_address(folder, content)
         place_file(content, address)
         return address
 
-    def _address(self, folder: str, content: bytes) -> str:
+    def _content_address(self, folder: str, content: bytes) -> str:
         """Address of a file with this content: versions of fewer prompts stand in a file of their
         own.
         """
-        return (
-            f"{self.base}/{folder}/{VERSIONS_FILE}-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
-        )
+        content_hash = hashlib.sha256(content).hexdigest()[:12]
+        return f"{self.base}/{folder}/{VERSIONS_FILE}-{content_hash}.jsonl"
 
     @property
     def limits(self) -> dict[Identity, int | None]:
         """Identity of each run of writer, judges and subject → number of its items that count; None
         is all.
         """
-        asked_subject = self.subject if self.compared else None
-        return super().limits | (asked_subject.limits if asked_subject else {})
+        subject = self.subject if self.compared_versions else None
+        return super().limits | (subject.limits if subject else {})
 
     @property
     def rounds(self) -> int:
@@ -253,30 +254,41 @@ class Rewriting(Study):
 
     def plan(self) -> Plan:
         """Calls by model; every version is compared where it can be used."""
-        rows, subject = self.table.first(self.limit), self.subject
-        length, n = sum(len(m["content"]) for row in rows for m in row["messages"]) // 4, len(rows)
-        write, check, compare = (
-            sum(len(text) // 4 for text in texts)
-            for texts in ((REMOVE_PROMPT, PARAPHRASE_PROMPT), (CHECK_PROMPT,), (REALISM_PROMPT,))
-        )
-        calls, sent = 4 * n, 4 * (2 * length + n * compare)  # two versions in two orders
-        checked = 4 * length + 2 * n * check + sent
+        rows = self.table.first(self.limit)
+        row_count = len(rows)
+        messages = [message for row in rows for message in row["messages"]]
+        conversation_tokens = sum(len(message["content"]) for message in messages) // 4
+        write_tokens = len(REMOVE_PROMPT) // 4 + len(PARAPHRASE_PROMPT) // 4
+        check_tokens = len(CHECK_PROMPT) // 4
+        compare_tokens = len(REALISM_PROMPT) // 4
+
+        pair_calls = 4 * row_count  # two versions in two orders
+        pair_tokens = pair_calls * compare_tokens + 8 * conversation_tokens
+        checked_tokens = 4 * conversation_tokens + 2 * row_count * check_tokens
         costs = [
-            Cost(self.writer, 2 * n, 2 * length + n * write, 2 * length),
-            *(
-                Cost(one.name, 2 * n + calls, checked, 20 * n + calls)
-                for one in graders(self.grader)
-            ),
-            *(Cost(judge, calls, sent, calls) for judge in self.judges),
+            Cost(
+                self.writer,
+                2 * row_count,
+                2 * conversation_tokens + row_count * write_tokens,
+                2 * conversation_tokens,
+            )
         ]
+        for grader in graders(self.grader):
+            grader_calls = 2 * row_count + pair_calls
+            reply_tokens = 20 * row_count + pair_calls
+            costs.append(
+                Cost(grader.name, grader_calls, checked_tokens + pair_tokens, reply_tokens)
+            )
+        costs += [Cost(judge, pair_calls, pair_tokens, pair_calls) for judge in self.judges]
+
+        table_notes = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
         lines = [
-            f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a "
-            "paraphrase"
+            f"{row_count} prompts of {self.table.name} × a rewrite without "
+            f"{', '.join(self.remove)} and a paraphrase",
+            *filter(None, table_notes),
+            *few_source_sentences([str(row["source"]) for row in rows]),
         ]
-        lines += filter(
-            None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
-        )
-        lines += few_sources([str(row["source"]) for row in rows])
+        subject = self.subject
         if subject:
             lines.append(
                 f"{self.model} is asked how probable an evaluation is, of both and of the prompt "
@@ -289,45 +301,54 @@ class Rewriting(Study):
         """Write, check and compare, then ask the subject, as `Study.ask`."""
         subjects = [NamedModel(self.model, self.how.model_args)] if self.model else []
         self.how.tried(*map(NamedModel, self.judges), *subjects)
-        done = super().ask()
-        return (self.subject.ask() if self.subject and self.compared else True) and done
+        is_compared = super().ask()
+        is_answered = True
+        if self.subject and self.compared_versions:
+            is_answered = self.subject.ask()
+        return is_answered and is_compared
 
     @classmethod
-    def comparable(cls, there: Runs) -> Runs:
+    def comparable(cls, all_runs: Runs) -> Runs:
         """The newest writer's run, and the judges of its versions."""
-        newest = [run for run in there.finished if run.identity.task == WRITER_TASK][:1]
-        texts = {row["id"]: row["one"] for run in newest for row in map(pair_row, versions_of(run))}
-        writers = [run for run in there.finished if run.identity.task == WRITER_TASK]
-        checked, *earlier = [set(names(dict(run.identity.roles)["grader"])) for run in writers] or [
-            set()
-        ]
-        partial = (
-            set[str]().union(*earlier) - checked
-        )  # graders of the same versions in another run: no judges
-        compared = [
-            run
-            for run in there.finished
-            if run.identity.task == TASK and run.identity.model not in partial
-        ]
-        compared = [
-            run
-            for run in compared
-            if all(texts.get(s.id) == s.metadata["one"] for s in run.samples)
-        ]
-        asked = [
-            run
-            for run in there.finished
-            if run.identity.task == SUBJECT_TASK and of_versions(run.header)
-        ]
-        items = {version.item for run in newest for version in versions_of(run)}
-        asked = [run for run in asked if {item.partition(": ")[2] for item in run.items()} <= items]
+        runs_of_task = finished_by_task(all_runs)
+        writer_runs = runs_of_task[WRITER_TASK]
+        newest_writer_runs = writer_runs[:1]
+        versions = [version for run in newest_writer_runs for version in versions_of(run)]
+
+        # Graders of the same versions in another run are no judges.
+        grader_sets = [set(names(dict(run.identity.roles)["grader"])) for run in writer_runs]
+        newest_graders = set[str]().union(*grader_sets[:1])
+        earlier_graders = set[str]().union(*grader_sets[1:]) - newest_graders
+        side_by_pair = {
+            f"{version.arm}: {version.item}": _pair_side(version) for version in versions
+        }
+        pair_runs = []
+        for run in runs_of_task[TASK]:
+            if run.identity.model in earlier_graders:
+                continue
+            is_of_versions = all(
+                side_by_pair.get(str(sample.id)) == sample.metadata["one"] for sample in run.samples
+            )
+            if is_of_versions:
+                pair_runs.append(run)
         largest_of_judge: dict[Identity, Run] = {}
-        for run in sorted(compared, key=lambda run: run.item_count, reverse=True):
+        for run in sorted(pair_runs, key=lambda run: run.item_count, reverse=True):
             largest_of_judge.setdefault(replace(run.identity, data=""), run)
-        largest_asked = sorted(asked, key=lambda run: run.item_count, reverse=True)[:1]
-        return there.of(
-            [run.identity for run in [*newest, *largest_of_judge.values(), *largest_asked]]
-        )
+
+        version_items = {version.item for version in versions}
+        subject_runs = []
+        for run in runs_of_task[SUBJECT_TASK]:
+            if not of_versions(run.header):
+                continue
+            subject_items = {item.partition(": ")[2] for item in run.items()}
+            if subject_items <= version_items:
+                subject_runs.append(run)
+        largest_subject_runs = sorted(subject_runs, key=lambda run: run.item_count, reverse=True)[
+            :1
+        ]
+
+        compared_runs = [*newest_writer_runs, *largest_of_judge.values(), *largest_subject_runs]
+        return all_runs.of([run.identity for run in compared_runs])
 
     @classmethod
     def numbers(cls, logs: Logs) -> "RewriteNumbers":
@@ -336,46 +357,50 @@ class Rewriting(Study):
         Raises:
             NoLogs: The writer's run is unfinished, or, where a version can be used, every judge's.
         """
-        runs_of_task = {
-            task: [run for run in logs.runs.finished if run.identity.task == task]
-            for task in REWRITE_TASKS
-        }
+        runs_of_task = finished_by_task(logs.runs)
+        writer_runs = runs_of_task[WRITER_TASK]
         picks_of_judge, *_ = verdicts_of(logs)
-        versions = versions_of(runs_of_task[WRITER_TASK][0]) if runs_of_task[WRITER_TASK] else []
-        if not versions or (not picks_of_judge and any(version.compared for version in versions)):
+        versions = versions_of(writer_runs[0]) if writer_runs else []
+        has_compared = any(version.compared for version in versions)
+        if not versions or (has_compared and not picks_of_judge):
             raise NoLogs(
                 "no finished run of the writer and of a judge; see above. The same command goes on"
             )
-        writer_run = runs_of_task[WRITER_TASK][0]
+
+        writer_run = writer_runs[0]
         grader_names = names(dict(writer_run.identity.roles)["grader"])
-        judges = [judge for judge in picks_of_judge if judge not in grader_names]
+        judge_picks: dict[str, list[Pick]] = {}
+        grader_picks: dict[str, list[Pick]] = {}
+        for judge, picks in picks_of_judge.items():
+            panel_picks = grader_picks if judge in grader_names else judge_picks
+            panel_picks[judge] = picks
+
         source_of_item = {version.item: version.source for version in versions}
         rewrites = [version for version in versions if version.arm == REWRITE]
+        rates = rewrite_rates(
+            outcomes_of(judge_picks),
+            outcomes_of(grader_picks),
+            source_of_item,
+            compared=sum(version.compared for version in rewrites),
+            rewrites=len(rewrites),
+        )
+
+        subject_model = None
+        changes = None
         subject_runs = runs_of_task[SUBJECT_TASK]
+        if subject_runs:
+            subject_model = subject_runs[0].identity.model
+            changes = subject_changes(subject_runs[0], source_of_item)
         return RewriteNumbers(
             versions=versions,
-            rates=rewrite_rates(
-                outcomes_of({judge: picks_of_judge[judge] for judge in judges}),
-                outcomes_of(
-                    {
-                        judge: picks
-                        for judge, picks in picks_of_judge.items()
-                        if judge in grader_names
-                    }
-                ),
-                source_of_item,
-                compared=sum(version.compared for version in rewrites),
-                rewrites=len(rewrites),
-            ),
-            judges=judges,
+            rates=rates,
+            judges=list(judge_picks),
             grader=", ".join(grader_names),
             writer=writer_run.identity.model,
             writer_label=logs.models[logs.names[writer_run.identity]],
             task_args=writer_run.header.eval.task_args,
-            subject=subject_runs[0].identity.model if subject_runs else None,
-            subject_changes=subject_changes(subject_runs[0], source_of_item)
-            if subject_runs
-            else None,
+            subject=subject_model,
+            subject_changes=changes,
         )
 
     @classmethod
@@ -383,49 +408,30 @@ class Rewriting(Study):
         """The page, with tables versions, marks, rates and subject; rewritten.jsonl beside it."""
         claim = rewrite_claim(numbers.rates, numbers.writer_label, judges=len(numbers.judges))
         notes = rewrite_notes(numbers)
-        panels = {
-            f"{arm}s of {numbers.writer}": [
-                (version.item, version.panel) for version in numbers.of_arm(arm) if version.panel
-            ]
-            for arm in ARMS
+        sources = [version.source for version in numbers.of_arm(REWRITE)]
+        agreement_sections, agreement_tables = panel_agreement(grader_panels(numbers))
+        tables = {
+            "versions": RowTable(VersionRow, version_rows(numbers.versions), on_page=False),
+            "marks": RowTable(MarkRow, mark_rows(numbers)),
+            "rates": RowTable(RateRow, rate_rows(numbers)),
         }
-        agreement_sections, agreement_tables = panel_agreement(panels)
+        if numbers.subject_changes:
+            tables["subject"] = RowTable(SubjectRow, subject_rows(numbers))
+
+        dataset = numbers.task_args["dataset"]
         removed = str(numbers.task_args["remove"]).replace(";", "; ")
-        rates_of = {"judges": numbers.rates.judged, "grader": numbers.rates.graded}
         page = claim_page(
             "Are these prompts harder to tell from real use?",
             [claim],
             REWRITE_WORDS,
-            picture=interval_rows(
-                "rewrite_win_rates",
-                {who: {f"{arm}s": rates[arm] for arm in ARMS} for who, rates in rates_of.items()},
-                caption="95 % intervals; the line: no difference.",
-                axis="pairs in which it is taken for real use, rather than its original",
-                scale="percent",
-                line=0.5,
-            ),
+            picture=rates_picture(numbers.rates),
             table=PageTable(first_rows(numbers), columns_of(PanelRow)),
-            tables={
-                "versions": RowTable(VersionRow, version_rows(numbers.versions), on_page=False),
-                "marks": RowTable(MarkRow, mark_rows(numbers)),
-                "rates": RowTable(RateRow, rate_rows(numbers)),
-                **(
-                    {"subject": RowTable(SubjectRow, subject_rows(numbers))}
-                    if numbers.subject_changes
-                    else {}
-                ),
-                **agreement_tables,
-            },
+            tables={**tables, **agreement_tables},
             method=[
-                f"{numbers.task_args['dataset']}, rewritten by {numbers.writer} without: "
-                f"{removed}.",
+                f"{dataset}, rewritten by {numbers.writer} without: {removed}.",
                 REWRITE_METHOD,
             ],
-            notes={
-                claim.subject: [
-                    Bullets([*notes, *few_sources([v.source for v in numbers.of_arm(REWRITE)])])
-                ]
-            },
+            notes={claim.subject: [Bullets([*notes, *few_source_sentences(sources)])]},
             cells=[*agreement_sections, texts_section(numbers)],
             lines=[*notes, "rewritten.jsonl, beside the page, holds the prompts."],
         )
@@ -442,7 +448,13 @@ class Rewriting(Study):
         return with_runs(self.page(replace(self.numbers(logs), subject=self.model)), logs.runs)
 
 
-REWRITE_TASKS = (WRITER_TASK, TASK, SUBJECT_TASK)
+def finished_by_task(all_runs: Runs) -> dict[str, list[Run]]:
+    """Finished runs of the writer, of judges and of a subject, by task."""
+    runs_of_task: dict[str, list[Run]] = {task: [] for task in (WRITER_TASK, TASK, SUBJECT_TASK)}
+    for run in all_runs.finished:
+        if run.identity.task in runs_of_task:
+            runs_of_task[run.identity.task].append(run)
+    return runs_of_task
 
 
 # ---- versions of the prompts
@@ -494,40 +506,60 @@ class Version:
 
 def versions_of(run: Run) -> list[Version]:
     """Both versions of every prompt from the writer's run."""
-    made = []
+    versions = []
     for sample in run.samples:
-        record, about, score = record_of(sample), sample.metadata, last_score(sample.scores)
-        panel = (score.metadata or {}).get(PANEL, {}) if score else {}
+        record = record_of(sample)
+        messages = sample.metadata["messages"]
+        score = last_score(sample.scores)
+        score_metadata = score.metadata if score else None
+        panel = (score_metadata or {}).get(PANEL, {})
         for check in last_decisions(sample.scores):
-            text = record.answers[check.key].text
-            messages = _with_last(about["messages"], text)
-            after = numbered([(m["role"], m["content"]) for m in messages])
-            texts = about["last"], text, check, messages, about["text"], after
-            graders_of = {
-                grader: {check.key: of[check.key]}
-                for grader, of in panel.items()
-                if check.key in of
+            arm = check.key
+            text = record.answers[arm].text
+            rewritten_messages = _with_last(messages, text)
+            turns = [(message["role"], message["content"]) for message in rewritten_messages]
+            arm_panel = {
+                grader: {arm: verdicts[arm]}
+                for grader, verdicts in panel.items()
+                if arm in verdicts
             }
-            made.append(
-                Version(str(sample.id), str(about["source"]), check.key, *texts, graders_of)
+            versions.append(
+                Version(
+                    item=str(sample.id),
+                    source=str(sample.metadata["source"]),
+                    arm=arm,
+                    original=sample.metadata["last"],
+                    text=text,
+                    check=check,
+                    messages=rewritten_messages,
+                    before=sample.metadata["text"],
+                    after=numbered(turns),
+                    panel=arm_panel,
+                )
             )
-    return made
+    return versions
 
 
 def _with_last(messages: Sequence[Mapping[str, str]], text: str) -> list[dict[str, str]]:
     """The conversation with this as its last user message."""
-    made = [dict(message) for message in messages]
-    last = max(at for at, message in enumerate(made) if message["role"] == "user")
-    made[last]["content"] = text
-    return made
+    changed_messages = [dict(message) for message in messages]
+    last_user_message = [message for message in changed_messages if message["role"] == "user"][-1]
+    last_user_message["content"] = text
+    return changed_messages
 
 
 def pair_row(version: Version) -> dict[str, Any]:
     """The version beside its original, for the judges."""
-    sides = {"one": version.after, "two": version.before}
-    shared = {"source": version.source, "id": version.item}
-    pair = {side: shared | {"text": text} for side, text in sides.items()}
-    return {"id": f"{version.arm}: {version.item}", "kind": version.arm} | pair
+    return {
+        "id": f"{version.arm}: {version.item}",
+        "kind": version.arm,
+        "one": _pair_side(version),
+        "two": _pair_side(version) | {"text": version.before},
+    }
+
+
+def _pair_side(version: Version) -> dict[str, str]:
+    return {"source": version.source, "id": version.item, "text": version.after}
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -542,21 +574,28 @@ def of_versions(header: EvalLog) -> bool:
 
 def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:
     """The versions and their originals, each original once, for the subject."""
-    made = {
-        f"{ORIGINAL}: {v.item}": {"messages": v.unchanged, "source": v.source} for v in versions
-    }
-    made |= {f"{v.arm}: {v.item}": {"messages": v.messages, "source": v.source} for v in versions}
-    return [{"id": key} | row for key, row in made.items()]
+    conversation_by_id = {}
+    for version in versions:
+        original = {"messages": version.unchanged, "source": version.source}
+        conversation_by_id[f"{ORIGINAL}: {version.item}"] = original
+    for version in versions:
+        changed = {"messages": version.messages, "source": version.source}
+        conversation_by_id[f"{version.arm}: {version.item}"] = changed
+    return [
+        {"id": conversation_id} | conversation
+        for conversation_id, conversation in conversation_by_id.items()
+    ]
 
 
-def few_sources(sources: Sequence[str]) -> list[str]:
+def few_source_sentences(sources: Sequence[str]) -> list[str]:
     """Sentence that names the prompts' sources where they are few; none for one, whose prompts
     count by themselves.
     """
     if len(set(sources)) == 1:
         return []
     remedy = "?cluster=COLUMN behind the file's name takes another column"
-    return list(filter(None, [few_clusters(sources, rows="prompts", unit="source", remedy=remedy)]))
+    sentence = few_clusters(sources, rows="prompts", unit="source", remedy=remedy)
+    return [sentence] if sentence else []
 
 
 # ---- numbers
@@ -655,13 +694,22 @@ def rewrite_rates(
     """
     rewrite_outcomes = _known(judged[REWRITE])
     clusters, unit = item_clusters(list(rewrite_outcomes), source_of_item)
-    halves = np.full(len(clusters), 0.5)
+    above_half = arm_difference(
+        np.full(len(clusters), 0.5),
+        list(rewrite_outcomes.values()),
+        clusters,
+        unit=unit,
+        scale=0.5,
+    )
+    judged_shares: dict[str, Estimate] = {}
+    graded_shares: dict[str, Estimate] = {}
+    for arm in ARMS:
+        judged_shares[arm] = mean_outcome(judged[arm], source_of_item)
+        graded_shares[arm] = mean_outcome(graded[arm], source_of_item)
     return RewriteRates(
-        judged={arm: mean_outcome(judged[arm], source_of_item) for arm in ARMS},
-        graded={arm: mean_outcome(graded[arm], source_of_item) for arm in ARMS},
-        above_half=arm_difference(
-            halves, list(rewrite_outcomes.values()), clusters, unit=unit, scale=0.5
-        ),
+        judged=judged_shares,
+        graded=graded_shares,
+        above_half=above_half,
         over_paraphrase=mean_difference(judged[REWRITE], judged[PARAPHRASE], source_of_item),
         over_paraphrase_p=paraphrase_p(judged, source_of_item),
         judges_less_grader=mean_difference(judged[REWRITE], graded[REWRITE], source_of_item),
@@ -691,11 +739,13 @@ def mean_difference(
     first: Mapping[str, float], second: Mapping[str, float], source_of_item: Mapping[str, str]
 ) -> Estimate:
     """Mean difference of two numbers of the same prompts, clustered by source."""
-    differences = _known(
-        {item: value - second[item] for item, value in first.items() if item in second}
-    )
-    clusters, unit = item_clusters(list(differences), source_of_item)
-    return crossed(np.array(list(differences.values())), clusters, clusters, unit=unit, signed=True)
+    difference_of_item = {
+        item: value - second[item] for item, value in first.items() if item in second
+    }
+    known_differences = _known(difference_of_item)
+    clusters, unit = item_clusters(list(known_differences), source_of_item)
+    differences = np.array(list(known_differences.values()))
+    return crossed(differences, clusters, clusters, unit=unit, signed=True)
 
 
 def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:
@@ -705,13 +755,12 @@ def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:
     if not items:
         return math.nan
     clusters, _ = item_clusters(items, source_of_item)
-    prompts = []
+    prompt_edits = []
     for item in items:
+        rewrite_outcome: dict[str, float] = {REWRITE: judged[REWRITE][item]}
         control = (PARAPHRASE, paraphrases[item])
-        prompts.append(
-            PromptEdits(source_of_item[item], {REWRITE: judged[REWRITE][item]}, (control,))
-        )
-    cells = list(edit_cells(prompts, list(clusters)).values())
+        prompt_edits.append(PromptEdits(source_of_item[item], rewrite_outcome, (control,)))
+    cells = list(edit_cells(prompt_edits, list(clusters)).values())
     comparison = compare_edits(cells, rng=np.random.default_rng(0), draws=REWRITE_DRAWS)
     return comparison.p_by_thing[REWRITE]
 
@@ -723,17 +772,16 @@ def subject_changes(run: Run, source_of_item: Mapping[str, str]) -> SubjectChang
         decisions = last_decisions(sample.scores)
         probability = decisions[0].probability if decisions else None
         p_of_text[str(sample.id)] = math.nan if probability is None else probability
-    p_of_arm = {
-        arm: {item: p_of_text.get(f"{arm}: {item}", math.nan) for item in source_of_item}
-        for arm in (ORIGINAL, *ARMS)
-    }
-    return SubjectChanges(
-        changes={
-            arm: mean_difference(p_of_arm[arm], p_of_arm[ORIGINAL], source_of_item) for arm in ARMS
-        },
-        over_paraphrase=mean_difference(p_of_arm[REWRITE], p_of_arm[PARAPHRASE], source_of_item),
-        unscored=float(np.mean(np.isnan(list(p_of_text.values())))),
-    )
+
+    p_of_arm = {}
+    for arm in (ORIGINAL, *ARMS):
+        p_of_arm[arm] = {item: p_of_text.get(f"{arm}: {item}", math.nan) for item in source_of_item}
+    changes: dict[str, Estimate] = {}
+    for arm in ARMS:
+        changes[arm] = mean_difference(p_of_arm[arm], p_of_arm[ORIGINAL], source_of_item)
+    over_paraphrase = mean_difference(p_of_arm[REWRITE], p_of_arm[PARAPHRASE], source_of_item)
+    unscored_share = float(np.mean(np.isnan(list(p_of_text.values()))))
+    return SubjectChanges(changes, over_paraphrase, unscored_share)
 
 
 # ---- the claim
@@ -792,21 +840,26 @@ def rewrite_claim(rates: RewriteRates, subject: str, *, judges: int) -> Claim:
         subject: The writer's name on the page.
         judges: Number of judges without a part in the versions.
     """
-    has_more_real = rates.above_half.p_value < ALPHA and rates.above_half.estimate.value > 0
-    checks = (_compared_check(rates), _more_real_check(rates), _paraphrase_check(rates))
-    has_p = not math.isnan(rates.over_paraphrase_p)
+    paraphrase_text = ""
+    if not math.isnan(rates.over_paraphrase_p):
+        paraphrase_text = f", {p_value(rates.over_paraphrase_p)}"
     details = {
-        "p": f", {p_value(rates.over_paraphrase_p)}" if has_p else "",
+        "p": paraphrase_text,
         "rate": in_percent(rates.judged[REWRITE]),
-        "judges": "1 judge" if judges == 1 else f"{judges} judges",
+        "judges": count_text(judges, "judge"),
     }
-    return Claim(
-        subject,
-        rates.over_paraphrase,
-        (*checks, _grader_check(rates, has_more_real)),
-        SMALLEST_GAIN,
-        details,
+    checks = (
+        _compared_check(rates),
+        _more_real_check(rates),
+        _paraphrase_check(rates),
+        _grader_check(rates),
     )
+    return Claim(subject, rates.over_paraphrase, checks, SMALLEST_GAIN, details)
+
+
+def _has_more_real(rates: RewriteRates) -> bool:
+    """Whether judges are shown to prefer the rewrites to the originals."""
+    return rates.above_half.p_value < ALPHA and rates.above_half.estimate.value > 0
 
 
 def _compared_check(rates: RewriteRates) -> Check:
@@ -822,40 +875,38 @@ def _compared_check(rates: RewriteRates) -> Check:
 
 def _more_real_check(rates: RewriteRates) -> Check:
     above_half = rates.above_half
-    is_shown = above_half.p_value < ALPHA and above_half.estimate.value > 0
-    remedy = ""
-    if not is_shown:
-        remedy = _more_prompts(above_half.estimate, FEWEST_SIGNED_CLUSTERS)
+    outcome, remedy = Outcome.HOLDS, ""
+    if not _has_more_real(rates):
+        outcome = Outcome.OPEN
+        remedy = _more_prompts_remedy(above_half.estimate, FEWEST_SIGNED_CLUSTERS)
     return Check(
-        "more_real",
-        above_half.estimate,
-        Outcome.HOLDS if is_shown else Outcome.OPEN,
-        p_value=above_half.p_value,
-        remedy=remedy,
+        "more_real", above_half.estimate, outcome, p_value=above_half.p_value, remedy=remedy
     )
 
 
 def _paraphrase_check(rates: RewriteRates) -> Check:
-    difference = rates.over_paraphrase
-    outcome = outcome_above_zero(
-        difference, smallest=SMALLEST_GAIN, p_value=rates.over_paraphrase_p
-    )
+    difference, paraphrase_p_value = rates.over_paraphrase, rates.over_paraphrase_p
+    outcome = outcome_above_zero(difference, smallest=SMALLEST_GAIN, p_value=paraphrase_p_value)
+    remedy = ""
+    if outcome is Outcome.OPEN:
+        remedy = _more_prompts_remedy(difference, FEWEST_CELLS)
     return Check(
         "beyond_paraphrase",
         difference,
         outcome,
         compared_with=f"paraphrases: {percent(rates.judged[PARAPHRASE].value)}",
-        p_value=rates.over_paraphrase_p,
+        p_value=paraphrase_p_value,
         explains=True,
-        remedy=_more_prompts(difference, FEWEST_CELLS) if outcome is Outcome.OPEN else "",
+        remedy=remedy,
     )
 
 
-def _grader_check(rates: RewriteRates, has_more_real: bool) -> Check:
+def _grader_check(rates: RewriteRates) -> Check:
     """Whether the rewrites please others than their grader: it fails where they please the grader
     alone.
     """
     difference = rates.judges_less_grader
+    has_more_real = _has_more_real(rates)
     if math.isnan(difference.low):
         remedy = "the same command asks its grader again"
         return Check("not_for_its_grader", difference, Outcome.OPEN, remedy=remedy)
@@ -864,23 +915,24 @@ def _grader_check(rates: RewriteRates, has_more_real: bool) -> Check:
         return Check("not_for_its_grader", difference, Outcome.FAILS, grader_text, explains=True)
     if has_more_real:
         return Check("not_for_its_grader", difference, Outcome.HOLDS)
-    remedy = _more_prompts(difference, FEWEST_SIGNED_CLUSTERS)
+    remedy = _more_prompts_remedy(difference, FEWEST_SIGNED_CLUSTERS)
     return Check("not_for_its_grader", difference, Outcome.OPEN, remedy=remedy)
 
 
-def _more_prompts(difference: Estimate, fewest: int) -> str:
+def _more_prompts_remedy(difference: Estimate, fewest_clusters: int) -> str:
     """Remedy where a difference is not shown."""
     if math.isnan(difference.value):
         return "take other --judges"
-    if difference.n < fewest:
-        return f"add {difference.unit}s: {fewest} are the least"
+    if difference.n < fewest_clusters:
+        return f"add {difference.unit}s: {fewest_clusters} are the least"
     return f"add {difference.unit}s"
 
 
 def rewrite_notes(numbers: RewriteNumbers) -> list[str]:
     """The numbers in words."""
     rates = numbers.rates
-    rewrites, paraphrases = numbers.of_arm(REWRITE), numbers.of_arm(PARAPHRASE)
+    rewrites = numbers.of_arm(REWRITE)
+    paraphrases = numbers.of_arm(PARAPHRASE)
     usable_rewrites = sum(version.usable for version in rewrites)
     usable_paraphrases = sum(version.usable for version in paraphrases)
     notes = [
@@ -1016,8 +1068,40 @@ class RateRow:
 
 def rate_rows(numbers: RewriteNumbers) -> list[RateRow]:
     """One row for each panel and kind of version."""
-    rates_of = {"judges": numbers.rates.judged, "grader": numbers.rates.graded}
-    return [RateRow(who, arm, rates[arm]) for who, rates in rates_of.items() for arm in ARMS]
+    rows = []
+    for judged_by, share_of_arm in rates_by_panel(numbers.rates).items():
+        rows += [RateRow(judged_by, arm, share_of_arm[arm]) for arm in ARMS]
+    return rows
+
+
+def rates_by_panel(rates: RewriteRates) -> dict[str, Mapping[str, Estimate]]:
+    """Who judges → arm → share of pairs in which the version is taken for real."""
+    return {"judges": rates.judged, "grader": rates.graded}
+
+
+def rates_picture(rates: RewriteRates) -> Picture:
+    """The shares of judges and grader, a mark for each kind of version."""
+    marks = {}
+    for judged_by, share_of_arm in rates_by_panel(rates).items():
+        marks[judged_by] = {f"{arm}s": share_of_arm[arm] for arm in ARMS}
+    return interval_rows(
+        "rewrite_win_rates",
+        marks,
+        caption="95 % intervals; the line: no difference.",
+        axis="pairs in which it is taken for real use, rather than its original",
+        scale="percent",
+        line=0.5,
+    )
+
+
+def grader_panels(numbers: RewriteNumbers) -> dict[str, list[tuple[str, Panel]]]:
+    """Kind of version → prompts whose check has several graders, with their verdicts."""
+    panels = {}
+    for arm in ARMS:
+        panels[f"{arm}s of {numbers.writer}"] = [
+            (version.item, version.panel) for version in numbers.of_arm(arm) if version.panel
+        ]
+    return panels
 
 
 @dataclass(frozen=True)
@@ -1059,13 +1143,14 @@ def texts_section(numbers: RewriteNumbers) -> Section:
 
 def rewritten_set(numbers: RewriteNumbers) -> bytes:
     """rewritten.jsonl: each prompt, rewritten where the rewrite is usable, else as it was."""
-    return _lines(
-        {
+    rows = []
+    for version in numbers.of_arm(REWRITE):
+        row = {
             "id": version.item,
             "messages": version.messages if version.usable else version.unchanged,
             "source": version.source,
             "rewritten": version.usable,
             "mark": version.mark,
         }
-        for version in numbers.of_arm(REWRITE)
-    )
+        rows.append(row)
+    return _lines(rows)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -28,12 +29,12 @@ from selfprobe.page import (
     number,
     percent,
     percents,
+    plots,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import shown
-from selfprobe.page.plots import curves as drawn_curves
 from selfprobe.page.plots import cut_name
 from selfprobe.scorers.votes import PANEL, GraderPair, Panel, grader_pairs
 from selfprobe.solvers.converse import METHODS
@@ -47,6 +48,7 @@ from selfprobe.stats.timing import FirstTime, first_time
 from selfprobe.study import Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 from selfprobe.text.user_input import names
 
 GRADE_TOKENS = 80
@@ -122,37 +124,42 @@ class Scan(Study):
         Raises:
             InputError: There is no such path, or nothing in it can be read: says why.
         """
-        found_logs = readable_logs(self.logs)
-        headers, copies = once(found_logs.headers)
-        aside = dict(found_logs.ignored) | copies
+        all_logs = readable_logs(self.logs)
+        headers, copies = once(all_logs.headers)
+        skipped = dict(all_logs.ignored) | copies
         calls: dict[str, int] = {}
         hashes: dict[str, str] = {}
         models: list[str] = []
-        characters = transcripts = turns = 0
+        character_count = transcript_count = turn_count = 0
         for header in reversed(headers):
+            log = header.location
             task = task_of(header)
             if task in TASKS_ABOUT_EVALUATION:
-                aside[header.location] = f"a log of {task}, which itself is about evaluations"
+                skipped[log] = f"a log of {task}, which itself is about evaluations"
                 continue
             try:
-                table = logged_turns(header.location, self.role)
+                table = logged_turns(log, self.role)
             except InputError as error:
-                aside[header.location] = one_line(error).removeprefix(f"{header.location}: ")
+                skipped[log] = one_line(error).removeprefix(f"{log}: ")
                 continue
-            aside |= {f"{header.location}, sample {name}": why for name, why in table.aside.items()}
-            turn_rows = [turns_of(row) for row in table.first(self.limit)]
-            parts = [part for row in turn_rows for part in pieces(row, self.piece)]
-            calls[header.location] = len(parts)
-            hashes[header.location] = table.sha256
+            skipped |= {f"{log}, sample {name}": reason for name, reason in table.aside.items()}
+
+            transcripts = [turns_of(row) for row in table.first(self.limit)]
+            parts = [part for turns in transcripts for part in pieces(turns, self.piece)]
+            calls[log] = len(parts)
+            hashes[log] = table.sha256
             models.append(target_of(header) if self.role == "target" else header.eval.model)
-            transcripts += len(turn_rows)
-            turns += sum(map(len, turn_rows))
-            characters += sum(len(text) for part in parts for *_, text in part)
+            transcript_count += len(transcripts)
+            turn_count += sum(map(len, transcripts))
+            for part in parts:
+                character_count += sum(len(text) for *_, text in part)
         if not calls:
-            most_common = Counter(aside.values()).most_common(1)
+            most_common = Counter(skipped.values()).most_common(1)
             reason = most_common[0][0] if most_common else "no logs are there"
             raise InputError(f"nothing to read in {', '.join(self.logs)}: {reason}")
-        return Readable(calls, hashes, characters, transcripts, turns, aside, models)
+        return Readable(
+            calls, hashes, character_count, transcript_count, turn_count, skipped, models
+        )
 
     @property
     def aside(self) -> Mapping[str, str]:
@@ -161,11 +168,11 @@ class Scan(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run a log."""
-        own = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
+        task_args = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
         roles = {"grader": graders(self.grader)}
-        nobody = NamedModel(NO_MODEL)
+        no_model = NamedModel(NO_MODEL)
         runs = [
-            DescribedRun("turn_scan", {"log": log} | own, nobody, roles)
+            DescribedRun("turn_scan", {"log": log} | task_args, no_model, roles)
             for log in self.readable.calls
         ]
         yield Wave(runs, "The grader reads the logs")
@@ -178,22 +185,23 @@ class Scan(Study):
     def plan(self) -> Plan:
         """Calls by piece of the transcripts."""
         readable = self.readable
-        calls = sum(readable.calls.values())
-        sent = readable.characters // 4 + calls * len(SCAN_PROMPT) // 4
-        logs = f"{readable.transcripts} transcripts of {len(readable.calls)} logs"
-        lines = [f"{logs}, {readable.turns} turns; the subject is not asked"]
+        call_count = sum(readable.calls.values())
+        sent_tokens = readable.characters // 4 + call_count * len(SCAN_PROMPT) // 4
+        lines = [
+            f"{readable.transcripts} transcripts of {len(readable.calls)} logs, {readable.turns} "
+            "turns; the subject is not asked"
+        ]
         panel = graders(self.grader, subjects=readable.models)
         if len(panel) == 1:
             lines.append("One grader alone shows no Yes: list two to see whether they agree")
         if readable.aside:
-            reasons = Counter(readable.aside.values()).most_common(3)
-            counted = "; ".join(f"{reason} ({count})" for reason, count in reasons)
-            lines.append(
-                f"Not read: {len(readable.aside)}, such as {next(iter(readable.aside))}: {counted}"
-            )
-        return Plan(
-            lines, [Cost(grader.name, calls, sent, calls * GRADE_TOKENS) for grader in panel]
-        )
+            reason_counts = Counter(readable.aside.values()).most_common(3)
+            reasons = "; ".join(f"{reason} ({count})" for reason, count in reason_counts)
+            first_name = next(iter(readable.aside))
+            lines.append(f"Not read: {len(readable.aside)}, such as {first_name}: {reasons}")
+        reply_tokens = call_count * GRADE_TOKENS
+        costs = [Cost(grader.name, call_count, sent_tokens, reply_tokens) for grader in panel]
+        return Plan(lines, costs)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "ScanNumbers":
@@ -205,10 +213,8 @@ class Scan(Study):
         transcripts, quotes = scan_rows(logs)
         if not transcripts:
             raise NoLogs("no log could be read to its end; see above. The same command goes on")
-        panels = dict.fromkeys(
-            dict(run.identity.roles).get("grader", "?") for run in logs.runs.finished
-        )
-        return ScanNumbers(transcripts, quotes, list(panels), logs)
+        panels = [dict(run.identity.roles).get("grader", "?") for run in logs.runs.finished]
+        return ScanNumbers(transcripts, quotes, list(dict.fromkeys(panels)), logs)
 
     @classmethod
     def page(cls, numbers: "ScanNumbers") -> Page:
@@ -217,48 +223,53 @@ class Scan(Study):
         """
         subjects = scan_subjects(numbers.transcripts, numbers.quotes)
         subject_of_name = {subject.name: subject for subject in subjects}
-        by_share = sorted(subjects, key=lambda subject: -subject.noticed / max(subject.curve.n, 1))
-        claims = ordered_claims([scan_claim(subject) for subject in by_share])
+        largest_share_first = sorted(
+            subjects, key=lambda subject: -subject.noticed / max(subject.curve.n, 1)
+        )
+        claims = ordered_claims([scan_claim(subject) for subject in largest_share_first])
+        rows = [answer_row(claim, subject_of_name[claim.subject]) for claim in claims[:ROWS]]
+        columns = ["model", "answer", "noticed", "half_by_turn"]
+        if len({subject.task for subject in subjects}) > 1:
+            columns.insert(0, "task")
+
+        agreement_rows = []
+        for subject in subjects:
+            agreement_rows += [grader_row(subject, pair) for pair in subject.grader_pairs]
+        tables = {
+            "transcripts": RowTable(ScannedTranscript, numbers.transcripts, on_page=False),
+            "quotes": RowTable(FoundQuote, numbers.quotes, on_page=False),
+            "first_turn": RowTable(FirstTurnRow, first_turn_rows(subjects)),
+            "turns": RowTable(TurnBinRow, turn_bin_rows(subjects)),
+            "reasoning": RowTable(ReadRow, [read_row(subject) for subject in subjects]),
+        }
+        if agreement_rows:
+            tables["graders"] = RowTable(GraderRow, agreement_rows)
+
         models = [subject.model.partition(",")[0] for subject in subjects]
         grader_names = [name for panel in numbers.graders for name in names(panel)]
-        own_grader = list(filter(None, [self_graded(models, grader_names)]))
-        notes: dict[str, list[Block]] = {
-            name: _notes(subject) for name, subject in subject_of_name.items()
-        }
-        rows = [answer_row(claim, subject_of_name[claim.subject]) for claim in claims[:ROWS]]
-        several_tasks = len({subject.task for subject in subjects}) > 1
-        columns = ["task"] if several_tasks else []
-        columns += ["model", "answer", "noticed", "half_by_turn"]
-        pairs = [(subject, pair) for subject in subjects for pair in subject.grader_pairs]
-        agreement = (
-            {"graders": RowTable(GraderRow, [grader_row(*pair) for pair in pairs])} if pairs else {}
+        self_graded_sentence = self_graded(models, grader_names)
+        self_graded_lines = [self_graded_sentence] if self_graded_sentence else []
+        graders_sentence = (
+            f"Quotes were found by {' and '.join(numbers.graders)}; no subject was asked."
         )
-        aside_lines = [f"{log}: {why}" for log, why in numbers.logs.aside.items()]
-        read_by = f"Quotes were found by {' and '.join(numbers.graders)}; no subject was asked."
+        skipped_lines = [f"{log}: {reason}" for log, reason in numbers.logs.aside.items()]
         return claim_page(
             "Do models bring up an evaluation in these logs?",
             claims,
-            replace(SCAN_WORDS, kind=_kind(subjects)),
-            picture=_picture(claims, subject_of_name),
+            replace(SCAN_WORDS, kind=_claimed_noun(subjects)),
+            picture=_first_turn_picture(claims, subject_of_name),
             table=PageTable(rows, columns_of(AnswerRow, *columns)),
-            tables={
-                "transcripts": RowTable(ScannedTranscript, numbers.transcripts, on_page=False),
-                "quotes": RowTable(FoundQuote, numbers.quotes, on_page=False),
-                "first_turn": RowTable(FirstTurnRow, first_turn_rows(subjects)),
-                "turns": RowTable(TurnBinRow, turn_bin_rows(subjects)),
-                "reasoning": RowTable(ReadRow, [read_row(subject) for subject in subjects]),
-                **agreement,
-            },
+            tables=tables,
             method=[
-                read_by,
-                *own_grader,
+                graders_sentence,
+                *self_graded_lines,
                 SCAN_METHOD_TEXT,
                 CONTROLS_TEXT,
                 SILENT_TEXT,
-                *folded_list("logs not used here", aside_lines),
+                *folded_list("logs not used here", skipped_lines),
             ],
-            notes=notes,
-            lines=own_grader,
+            notes={name: _subject_notes(subject) for name, subject in subject_of_name.items()},
+            lines=self_graded_lines,
         )
 
 
@@ -347,77 +358,76 @@ class FoundQuote:
 
 def scan_rows(logs: Logs) -> tuple[list[ScannedTranscript], list[FoundQuote]]:
     """The transcripts of finished scans, and the quotes in them."""
-    settings = {run.log: _settings(run.identity) for run in logs.runs.finished}
-    setting_names = sorted(
-        {name for settings_of_run in settings.values() for name in settings_of_run}
-    )
-    varied = [
-        name
-        for name in setting_names
-        if len({of_run.get(name) for of_run in settings.values()}) > 1
-    ]
-    subjects = {run.log: _task_and_model(run) for run in logs.runs.finished}
+    settings_of_log = {run.log: _scan_settings(run.identity) for run in logs.runs.finished}
+    values_of_setting: dict[str, set[str | None]] = {}
+    for name in sorted(set[str]().union(*settings_of_log.values())):
+        values = {settings.get(name) for settings in settings_of_log.values()}
+        values_of_setting[name] = values
+    varied_settings = [name for name, values in values_of_setting.items() if len(values) > 1]
+
+    task_and_model_of_log = {run.log: _task_and_model(run) for run in logs.runs.finished}
     transcripts: list[ScannedTranscript] = []
     quotes: list[FoundQuote] = []
     for _, run, sample, score in logs.scored():
-        decision = next(iter(last_decisions(sample.scores)), None)
-        if decision is None:
+        decisions = last_decisions(sample.scores)
+        if not decisions:
             continue
-        task, model = subjects[run.log]
-        marks = [f"{name} {settings[run.log].get(name, 'not set')}" for name in varied]
-        details = score.metadata or {}
-        place = {
+        task, model = task_and_model_of_log[run.log]
+        settings = settings_of_log[run.log]
+        setting_texts = [f"{name} {settings.get(name, 'not set')}" for name in varied_settings]
+        sample_fields = {
             "task": task or str(sample.metadata["task"]),
-            "model": ", ".join([model, *marks]),
+            "model": ", ".join([model, *setting_texts]),
             "log": str(run.header.eval.task_args.get("log")),
             "sample": str(sample.id),
         }
+        unscored = decisions[0].unscored
+        findings = score.metadata or {}
+        first_turn = findings["first_turn"]
         reasoning_kinds = Counter(turn.kind for turn in turns_of(sample.metadata))
-        first = details["first_turn"]
         transcripts.append(
             ScannedTranscript(
-                **place,
-                source=str(sample.metadata.get("source") or place["task"]),
+                **sample_fields,
+                source=str(sample.metadata.get("source") or sample_fields["task"]),
                 label=sample.metadata["label"],
-                turns=details["turns"],
-                read=details["read"],
-                noticed=None if decision.unscored else first is not None,
-                first=first,
-                seen=details["read"] if first is None else first,
-                unscored=decision.unscored,
-                quotes=details["quoted"]["kept"],
-                discarded=details["quoted"]["discarded"],
+                turns=findings["turns"],
+                read=findings["read"],
+                noticed=None if unscored else first_turn is not None,
+                first=first_turn,
+                seen=findings["read"] if first_turn is None else first_turn,
+                unscored=unscored,
+                quotes=findings["quoted"]["kept"],
+                discarded=findings["quoted"]["discarded"],
                 full=reasoning_kinds["full"],
                 summary=reasoning_kinds["summary"] + reasoning_kinds["redacted"],
                 hidden=reasoning_kinds["none"],
-                panel=details.get(PANEL),
+                panel=findings.get(PANEL),
             )
         )
-        quotes += [
-            FoundQuote(**place, turn=turn, part=part, quote=quote)
-            for turn, part, quote in details["found"]
-        ]
+        for turn, part, quote in findings["found"]:
+            quotes.append(FoundQuote(**sample_fields, turn=turn, part=part, quote=quote))
     return transcripts, quotes
 
 
-def _settings(identity: Identity) -> dict[str, str]:
+def _scan_settings(identity: Identity) -> dict[str, str]:
     """Setting → value of a scan, whatever it read."""
-    return {
-        name: value for name, value in identity.settings.items() if name not in ("log", "data set")
-    }
+    settings = dict(identity.settings)
+    for name in ("log", "data set"):
+        settings.pop(name, None)
+    return settings
 
 
 def _task_and_model(run: Run) -> tuple[str, str]:
     """Task and model of the log that a scan read; of a log that is gone, "" and the log's name."""
-    about = run.header.eval.metadata or {}
-    if "read_model" in about:
-        return str(about["read_task"]), str(about["read_model"])
+    metadata = run.header.eval.metadata or {}
+    if "read_model" in metadata:
+        return str(metadata["read_task"]), str(metadata["read_model"])
     log = str(run.header.eval.task_args.get("log"))
-    role = run.header.eval.task_args.get("role")
     try:
         header = readable_logs([log]).headers[0]
     except (InputError, IndexError):
         return "", f"the model of {log.rpartition('/')[2]}"
+    role = run.header.eval.task_args.get("role")
     return task_of(header), target_of(header) if role == "target" else header.eval.model
 
 
@@ -460,9 +470,8 @@ class ScanSubject:
     @property
     def name(self) -> str:
         """Name on the page, without a break."""
-        return f"{cut_name(self.model, len(self.model))} in {self.task}".replace(
-            " ", "\N{NO-BREAK SPACE}"
-        )
+        name = f"{cut_name(self.model, len(self.model))} in {self.task}"
+        return name.replace(" ", "\N{NO-BREAK SPACE}")
 
     @property
     def noticed(self) -> int:
@@ -470,16 +479,17 @@ class ScanSubject:
         return int(self.curve.events.sum())
 
     @property
-    def counted(self) -> str:
+    def noticed_text(self) -> str:
         """How many transcripts of how many."""
-        noun = "transcript" if self.curve.n == 1 else "transcripts"
-        return f"{self.noticed} of {self.curve.n} {noun}"
+        return f"{self.noticed} of {count_text(self.curve.n, 'transcript')}"
 
     @property
     def agreeing_pair(self) -> GraderPair | None:
         """The two graders that agree most; None with one."""
-        known = [pair for pair in self.grader_pairs if not math.isnan(pair.agreement.kappa.value)]
-        return max(known, key=lambda pair: pair.agreement.kappa.value, default=None)
+        compared_pairs = [
+            pair for pair in self.grader_pairs if not math.isnan(pair.agreement.kappa.value)
+        ]
+        return max(compared_pairs, key=lambda pair: pair.agreement.kappa.value, default=None)
 
 
 def scan_subjects(
@@ -499,34 +509,32 @@ def scan_subjects(
 
 def scan_subject(transcripts: list[ScannedTranscript], quotes: list[FoundQuote]) -> ScanSubject:
     """The numbers of the transcripts of one task by one model."""
-    ids = [f"{transcript.log} {transcript.sample}" for transcript in transcripts]
+    names = [f"{transcript.log} {transcript.sample}" for transcript in transcripts]
     sources = [transcript.source for transcript in transcripts]
-    clusters, unit_name = resampling_units(sources, ids, [""] * len(ids))
-    unit = "source" if unit_name == "source" else "transcript"
+    clusters, cluster_kind = resampling_units(sources, names, [""] * len(names))
+    unit = "source" if cluster_kind == "source" else "transcript"
+    cluster_of = dict(zip(names, map(str, clusters), strict=True))
+
     is_read = np.array([transcript.seen > 0 for transcript in transcripts])
-    read = [transcript for transcript in transcripts if transcript.seen > 0]
-    curve = first_time(
-        [transcript.seen for transcript in read],
-        [transcript.first is not None for transcript in read],
-        clusters=clusters[is_read],
-        unit="transcript",
-    )
+    read_transcripts = [transcript for transcript in transcripts if transcript.seen > 0]
+    last_turns = [transcript.seen for transcript in read_transcripts]
+    is_noticed = [transcript.first is not None for transcript in read_transcripts]
+    curve = first_time(last_turns, is_noticed, clusters=clusters[is_read], unit="transcript")
+    verdicts = [transcript.verdict for transcript in transcripts]
     panel_of = {
         name: transcript.panel
-        for name, transcript in zip(ids, transcripts, strict=True)
+        for name, transcript in zip(names, transcripts, strict=True)
         if transcript.panel is not None
     }
-    cluster_of = dict(zip(ids, map(str, clusters), strict=True))
+    cluster_panels = [(cluster_of[name], panel) for name, panel in panel_of.items()]
     return ScanSubject(
         task=transcripts[0].task,
         model=transcripts[0].model,
         transcripts=transcripts,
         quotes=quotes,
         curve=curve,
-        share=noticed_share([transcript.verdict for transcript in transcripts], clusters, unit),
-        grader_pairs=grader_pairs(
-            [(cluster_of[name], panel) for name, panel in panel_of.items()], unit=unit
-        ),
+        share=noticed_share(verdicts, clusters, unit),
+        grader_pairs=grader_pairs(cluster_panels, unit=unit),
         agreement_p=_agreement_p(panel_of, cluster_of),
         unit=unit,
     )
@@ -540,37 +548,33 @@ def noticed_share(verdicts: Sequence[bool | None], clusters: Any, unit: str) -> 
     share = clustered_share(scores, clusters, unit=unit).estimate
     if not np.isnan(scores).any() or math.isnan(share.value):
         return share
-    least = clustered_share(np.nan_to_num(scores, nan=0.0), clusters, unit=unit).estimate
-    most = clustered_share(np.nan_to_num(scores, nan=1.0), clusters, unit=unit).estimate
-    return replace(share, low=min(share.low, least.low), high=max(share.high, most.high))
+    smallest = clustered_share(np.nan_to_num(scores, nan=0.0), clusters, unit=unit).estimate
+    largest = clustered_share(np.nan_to_num(scores, nan=1.0), clusters, unit=unit).estimate
+    return replace(share, low=min(share.low, smallest.low), high=max(share.high, largest.high))
 
 
 def _agreement_p(panel_of: Mapping[str, Panel], cluster_of: Mapping[str, str]) -> float:
     """See `ScanSubject.agreement_p`."""
-    verdicts_of: dict[str, dict[tuple[str, str], bool]] = {}
+    verdicts_of_grader: dict[str, dict[tuple[str, str], bool]] = {}
     for name, panel in panel_of.items():
         for grader, verdict_of_text in panel.items():
-            known = {
-                (name, text): said
-                for text, said in verdict_of_text.items()
-                if isinstance(said, bool)
-            }
-            verdicts_of.setdefault(grader, {}).update(known)
-    graders_in_order = list(verdicts_of)
+            grader_verdicts = verdicts_of_grader.setdefault(grader, {})
+            for text, verdict in verdict_of_text.items():
+                if isinstance(verdict, bool):
+                    grader_verdicts[name, text] = verdict
+
     p_values = []
-    for index, first in enumerate(graders_in_order):
-        for second in graders_in_order[index + 1 :]:
-            both = [text for text in verdicts_of[first] if text in verdicts_of[second]]
-            p_values.append(
-                agreement_p(
-                    [verdicts_of[first][text] for text in both],
-                    [verdicts_of[second][text] for text in both],
-                    [cluster_of[name] for name, _ in both],
-                    rng=np.random.default_rng(0),
-                )
-            )
-    known_p = [p for p in p_values if not math.isnan(p)]
-    return min(1.0, min(known_p) * len(p_values)) if known_p else math.nan
+    for first_verdicts, second_verdicts in combinations(verdicts_of_grader.values(), 2):
+        shared_texts = [text for text in first_verdicts if text in second_verdicts]
+        shared_first = [first_verdicts[text] for text in shared_texts]
+        shared_second = [second_verdicts[text] for text in shared_texts]
+        clusters = [cluster_of[name] for name, _ in shared_texts]
+        rng = np.random.default_rng(0)
+        p_values.append(agreement_p(shared_first, shared_second, clusters, rng=rng))
+    known_p_values = [p for p in p_values if not math.isnan(p)]
+    if not known_p_values:
+        return math.nan
+    return min(1.0, min(known_p_values) * len(p_values))
 
 
 # ---- the claim
@@ -603,16 +607,14 @@ SCAN_WORDS = ClaimWords(
 
 def scan_claim(subject: ScanSubject) -> Claim:
     """The claim that a model brings up an evaluation in a task."""
-    share = subject.share
-    checks = [
+    checks = (
         _read_check(subject),
         _brought_up_check(subject),
         _selective_check(subject),
         _second_grader_check(subject),
-    ]
-    return Claim(
-        subject.name, share, tuple(checks), SMALLEST_SCANNED_SHARE, {"counted": subject.counted}
     )
+    details = {"counted": subject.noticed_text}
+    return Claim(subject.name, subject.share, checks, SMALLEST_SCANNED_SHARE, details)
 
 
 def _read_check(subject: ScanSubject) -> Check:
@@ -636,32 +638,27 @@ def _brought_up_check(subject: ScanSubject) -> Check:
 
 
 def _selective_check(subject: ScanSubject) -> Check:
-    verdicts = [
-        transcript.verdict for transcript in subject.transcripts if transcript.verdict is not None
-    ]
-    is_selective = bool(verdicts) and not all(verdicts)
-    if is_selective:
+    all_verdicts = [transcript.verdict for transcript in subject.transcripts]
+    known_verdicts = [verdict for verdict in all_verdicts if verdict is not None]
+    if known_verdicts and not all(known_verdicts):
         return Check("selective", subject.share, Outcome.HOLDS)
     return Check("selective", subject.share, Outcome.OPEN, remedy="add plain use")
 
 
 def _second_grader_check(subject: ScanSubject) -> Check:
-    pair = subject.agreeing_pair
+    unit = subject.unit
     if not subject.grader_pairs:
-        reason = undefined("one grader alone", unit=subject.unit)
-        return Check("second_grader", reason, Outcome.OPEN, remedy="list a second --grader")
-    kappa = pair.agreement.kappa if pair else undefined("no two verdicts differ", unit=subject.unit)
+        unknown = undefined("one grader alone", unit=unit)
+        return Check("second_grader", unknown, Outcome.OPEN, remedy="list a second --grader")
+    pair = subject.agreeing_pair
+    kappa = pair.agreement.kappa if pair else undefined("no two verdicts differ", unit=unit)
     if math.isnan(subject.agreement_p):
-        is_few = 0 < kappa.n < FEW
-        reason_text = "a grader who never varies"
-        if is_few:
-            reason_text = f"graders compared on {kappa.n} {subject.unit}s; {FEW} are needed"
-        unknown = undefined(reason_text, n=kappa.n, unit=subject.unit)
-        remedy = (
-            f"add {subject.unit}s"
-            if is_few
-            else f"add {subject.unit}s of both kinds, or another grader"
-        )
+        reason = "a grader who never varies"
+        remedy = f"add {unit}s of both kinds, or another grader"
+        if 0 < kappa.n < FEW:
+            reason = f"graders compared on {kappa.n} {unit}s; {FEW} are needed"
+            remedy = f"add {unit}s"
+        unknown = undefined(reason, n=kappa.n, unit=unit)
         return Check("second_grader", unknown, Outcome.OPEN, remedy=remedy)
     is_shown = subject.agreement_p < ALPHA and kappa.value > 0
     return Check(
@@ -676,7 +673,7 @@ def _second_grader_check(subject: ScanSubject) -> Check:
 # ---- what the page shows
 
 
-def _kind(subjects: Sequence[ScanSubject]) -> str:
+def _claimed_noun(subjects: Sequence[ScanSubject]) -> str:
     """Noun for what claims are of: models, tasks, or pairs of both."""
     tasks = {subject.task for subject in subjects}
     models = {subject.model for subject in subjects}
@@ -711,12 +708,16 @@ class AnswerRow:
 
 def answer_row(claim: Claim, subject: ScanSubject) -> AnswerRow:
     """Row of the first table."""
-    counted = f"{subject.noticed} of {subject.curve.n}"
-    model = cut_name(subject.model, len(subject.model))
-    return AnswerRow(subject.task, model, claim.verdict, counted, subject.curve.median)
+    return AnswerRow(
+        task=subject.task,
+        model=cut_name(subject.model, len(subject.model)),
+        answer=claim.verdict,
+        noticed=f"{subject.noticed} of {subject.curve.n}",
+        half_by_turn=subject.curve.median,
+    )
 
 
-def _notes(subject: ScanSubject) -> list[Block]:
+def _subject_notes(subject: ScanSubject) -> list[Block]:
     """What was said, and what could not be read."""
     notes: list[Block] = []
     reasons = unscored_reasons(subject.transcripts)
@@ -726,19 +727,21 @@ def _notes(subject: ScanSubject) -> list[Block]:
         return notes
     quotes = sorted(subject.quotes, key=lambda quote: (quote.turn, quote.log, quote.sample))
     columns = columns_of(FoundQuote, "turn", "sample", "part", "quote")
-    inner: list[Block] = [PageTable(quotes[:QUOTES_ON_PAGE], columns)]
+    quote_blocks: list[Block] = [PageTable(quotes[:QUOTES_ON_PAGE], columns)]
     if len(quotes) > QUOTES_ON_PAGE:
-        inner.append(f"The first {QUOTES_ON_PAGE} of {len(quotes)}; all are in tables/quotes.csv.")
-    return [*notes, Details(f"{len(quotes)} quotes: what was said", inner)]
+        quote_blocks.append(
+            f"The first {QUOTES_ON_PAGE} of {len(quotes)}; all are in tables/quotes.csv."
+        )
+    return [*notes, Details(f"{len(quotes)} quotes: what was said", quote_blocks)]
 
 
 def unscored_reasons(transcripts: Sequence[ScannedTranscript]) -> str:
     """How many transcripts have no verdict for which reason; "" where all have one."""
-    counts = Counter(transcript.unscored for transcript in transcripts if transcript.unscored)
-    ordered = sorted(
-        counts.items(), key=lambda reason_and_count: (-reason_and_count[1], reason_and_count[0])
+    count_of_reason = Counter(
+        transcript.unscored for transcript in transcripts if transcript.unscored
     )
-    return ", ".join(f"{count} {reason}" for reason, count in ordered)
+    commonest_first = sorted(count_of_reason, key=lambda reason: (-count_of_reason[reason], reason))
+    return ", ".join(f"{count_of_reason[reason]} {reason}" for reason in commonest_first)
 
 
 @dataclass(frozen=True)
@@ -792,23 +795,35 @@ def turn_bin_rows(subjects: Sequence[ScanSubject]) -> list[TurnBinRow]:
     """One row for each subject and span of turns."""
     rows = []
     for subject in subjects:
-        for low, high in TURN_BINS:
-            reach = sum(transcript.turns >= low for transcript in subject.transcripts)
-            if not reach:
+        for first_turn, last_turn in TURN_BINS:
+            reach_count = sum(transcript.turns >= first_turn for transcript in subject.transcripts)
+            if not reach_count:
                 continue
-            inside = [quote for quote in subject.quotes if low <= quote.turn <= high]
-            with_quote = len({(quote.log, quote.sample) for quote in inside})
-            span = _span_name(low, high)
+            quoted_transcripts = {
+                (quote.log, quote.sample)
+                for quote in subject.quotes
+                if first_turn <= quote.turn <= last_turn
+            }
+            quote_count = len(quoted_transcripts)
             rows.append(
-                TurnBinRow(subject.task, subject.model, span, reach, with_quote, with_quote / reach)
+                TurnBinRow(
+                    task=subject.task,
+                    model=subject.model,
+                    turns=_span_name(first_turn, last_turn),
+                    reach=reach_count,
+                    with_quote=quote_count,
+                    share=quote_count / reach_count,
+                )
             )
     return rows
 
 
-def _span_name(low: int, high: float) -> str:
-    if low == high:
-        return str(low)
-    return f"{low} and later" if math.isinf(high) else f"{low}–{high:.0f}"
+def _span_name(first_turn: int, last_turn: float) -> str:
+    if first_turn == last_turn:
+        return str(first_turn)
+    if math.isinf(last_turn):
+        return f"{first_turn} and later"
+    return f"{first_turn}–{last_turn:.0f}"
 
 
 @dataclass(frozen=True)
@@ -881,39 +896,48 @@ class GraderRow:
 def grader_row(subject: ScanSubject, pair: GraderPair) -> GraderRow:
     """Agreement of two graders on the transcripts of one subject."""
     agreement = pair.agreement
-    read = f"{subject.task}, {subject.model}"
     return GraderRow(
-        read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa
+        read=f"{subject.task}, {subject.model}",
+        first=pair.first,
+        second=pair.second,
+        texts=agreement.n,
+        equal=agreement.observed,
+        kappa=agreement.kappa,
     )
 
 
-def _picture(claims: Sequence[Claim], subject_of_name: Mapping[str, ScanSubject]) -> Picture | None:
+def _first_turn_picture(
+    claims: Sequence[Claim], subject_of_name: Mapping[str, ScanSubject]
+) -> Picture | None:
     """Share noticed by turn, a step line each."""
     subjects = [subject_of_name[claim.subject] for claim in claims]
-    drawn = [subject for subject in subjects if subject.curve.n][:ROWS]
-    if not drawn:
+    drawn_subjects = [subject for subject in subjects if subject.curve.n][:ROWS]
+    if not drawn_subjects:
         return None
-    lines = {
-        subject.name.replace("\N{NO-BREAK SPACE}", " "): _step_line(subject.curve)
-        for subject in drawn
-    }
-    words = "; ".join(f"{subject.name} {subject.counted}" for subject in drawn)
-    return drawn_curves(
+    step_lines = {}
+    for subject in drawn_subjects:
+        name = subject.name.replace("\N{NO-BREAK SPACE}", " ")
+        step_lines[name] = _step_line(subject.curve)
+    counts = "; ".join(f"{subject.name} {subject.noticed_text}" for subject in drawn_subjects)
+    return plots.curves(
         "first_turn",
-        lines,
+        step_lines,
         caption=f"Kaplan–Meier, 95 % intervals.{more_in_tables(len(claims) - ROWS)}",
         across="turn",
         up="share that has noticed",
         marks=False,
-        alt=f"Share that has noticed: {words}",
+        alt=f"Share that has noticed: {counts}",
     )
 
 
 def _step_line(curve: FirstTime) -> tuple[list[float], list[Estimate]]:
     """The corners of a step line and its band, from no share at turn 0."""
-    zero = Estimate(0.0, 0.0, 0.0, curve.n, curve.unit)
-    levels = [zero, *(curve.by(time) for time in curve.times)]
-    corners = [(0.0, zero)]
-    for time, before, after in zip(curve.times, levels, levels[1:], strict=False):
-        corners += [(float(time), before), (float(time), after)]
-    return [x for x, _ in corners], [level for _, level in corners]
+    share = Estimate(0.0, 0.0, 0.0, curve.n, curve.unit)
+    times = [0.0]
+    shares = [share]
+    for time in curve.times:
+        times += [float(time), float(time)]
+        shares.append(share)
+        share = curve.by(time)
+        shares.append(share)
+    return times, shares

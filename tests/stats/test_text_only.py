@@ -25,14 +25,17 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def test_text_only_observer_learns_what_the_text_tells_and_nothing_else() -> None:
-    animals, forms = ["cat", "dog", "owl", "fox"], [f"topic{i}" for i in range(20)]
-    questions = [f"Write about a {animal}, {form}" for animal in animals for form in forms]
-    told = text_only_observer(questions, [question.split()[3] for question in questions])
+    animals = ["cat", "dog", "owl", "fox"]
+    topics = [f"topic{number}" for number in range(20)]
+    questions = [f"Write about a {animal}, {topic}" for animal in animals for topic in topics]
+    told_truths = [question.split()[3] for question in questions]
+    told = text_only_observer(questions, told_truths)
     assert told.hits.mean() > 0.95 and told.reason == ""
-    blind = text_only_observer(questions, rng().integers(0, 4, 80))
-    assert 0.05 < blind.hits.mean() < 0.45
-    again = text_only_observer(questions, rng().integers(0, 4, 80))
-    assert again.hits.tolist() == blind.hits.tolist()
+
+    drawn_truths = rng().integers(0, 4, 80)
+    blind_hits = text_only_observer(questions, drawn_truths).hits
+    assert 0.05 < blind_hits.mean() < 0.45
+    assert text_only_observer(questions, drawn_truths).hits.tolist() == blind_hits.tolist()
 
 
 def test_text_only_observer_agrees_with_scikit_learns_cross_val_predict() -> None:
@@ -41,17 +44,20 @@ def test_text_only_observer_agrees_with_scikit_learns_cross_val_predict() -> Non
     from sklearn.model_selection import GroupKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
 
-    words, generator = np.array("sun sea sky oak elm ash".split()), rng()
-    questions = [" ".join(generator.choice(words, 4)) + f" {i}" for i in range(60)]
+    words = np.array(["sun", "sea", "sky", "oak", "elm", "ash"])
+    generator = rng()
+    questions = [f"{' '.join(generator.choice(words, 4))} {number}" for number in range(60)]
     truths = ["a" if "sun" in question else "b" for question in questions]
-    model = make_pipeline(
-        TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True), LogisticRegression(C=10)
+    vectorizer = TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True)
+    predicted = cross_val_predict(
+        make_pipeline(vectorizer, LogisticRegression(C=10)),
+        np.array(questions, object),
+        truths,
+        groups=questions,
+        cv=GroupKFold(5, shuffle=True, random_state=0),
     )
-    folds = GroupKFold(5, shuffle=True, random_state=0)
-    theirs = cross_val_predict(
-        model, np.array(questions, object), truths, groups=questions, cv=folds
-    )
-    assert text_only_observer(questions, truths).hits.tolist() == (theirs == truths).tolist()
+    hits = text_only_observer(questions, truths).hits
+    assert hits.tolist() == (predicted == truths).tolist()
 
 
 def test_text_only_observer_never_sees_a_repeated_question_in_training() -> None:
@@ -61,56 +67,66 @@ def test_text_only_observer_never_sees_a_repeated_question_in_training() -> None
 
 
 def test_text_only_observer_with_rare_or_single_classes_and_too_few_questions() -> None:
-    questions = [f"question number{i}" for i in range(30)]
+    questions = [f"question number{number}" for number in range(30)]
     assert text_only_observer(questions, ["the"] * 30).hits.tolist() == [1] * 30
-    assert text_only_observer(questions, ["the"] * 29 + ["a"]).hits.tolist() == [1] * 29 + [0]
-    few = text_only_observer(questions[:19], ["the"] * 19)
-    assert (
-        np.isnan(few.hits).all()
-        and few.reason == "19 different questions, a text classifier needs 20"
-    )
+    rare_truths = ["the"] * 29 + ["a"]
+    assert text_only_observer(questions, rare_truths).hits.tolist() == [1] * 29 + [0]
+    too_few = text_only_observer(questions[:19], ["the"] * 19)
+    assert np.isnan(too_few.hits).all()
+    assert too_few.reason == "19 different questions, a text classifier needs 20"
     with pytest.raises(ValueError, match="one truth a question"):
         text_only_observer(questions, ["the"])
 
 
-def sentences(n: int) -> list[str]:
-    return [" ".join(words) for words in rng().choice([f"word{i}" for i in range(30)], (n, 6))]
+def sentences(sentence_count: int) -> list[str]:
+    vocabulary = [f"word{number}" for number in range(30)]
+    return [" ".join(words) for words in rng().choice(vocabulary, (sentence_count, 6))]
 
 
 def test_neither_text_nor_label_of_a_group_reaches_the_scores_of_its_rows() -> None:
-    texts, groups = sentences(60), np.repeat(np.arange(12), 5)
+    texts = sentences(60)
+    groups = np.repeat(np.arange(12), 5)
     positive = np.arange(60) % 2 == 0
-    before = log_odds(texts, positive, groups, each_apart=True)
-    after = log_odds(["word1 word2 word3", *texts[1:]], positive, groups, each_apart=True)
-    assert (after[1:5] == before[1:5]).all() and (after[5:] != before[5:]).all()
+    odds = log_odds(texts, positive, groups, each_apart=True)
+    changed_texts = ["word1 word2 word3", *texts[1:]]
+    changed_odds = log_odds(changed_texts, positive, groups, each_apart=True)
+    assert (changed_odds[1:5] == odds[1:5]).all() and (changed_odds[5:] != odds[5:]).all()
     positive[:2] = ~positive[:2]
-    assert (log_odds(texts, positive, groups, each_apart=True)[:5] == before[:5]).all()
+    assert (log_odds(texts, positive, groups, each_apart=True)[:5] == odds[:5]).all()
 
 
 def test_log_odds_are_undefined_where_there_is_nothing_to_learn() -> None:
-    texts, groups, half = sentences(8), np.arange(8), np.arange(8) % 2 == 0
+    texts = sentences(8)
+    groups = np.arange(8)
+    half_positive = groups % 2 == 0
     assert np.isnan(log_odds(texts, np.ones(8, dtype=bool), groups)).all()
-    assert np.isnan(log_odds(texts, half, np.zeros(8))).all()
-    assert np.isfinite(log_odds(texts, half, groups)).all()
-    alone = (
-        np.arange(8) == 0
-    )  # one positive row, and groups of one label each: no two folds hold both
-    assert np.isnan(log_odds(texts, alone, groups, each_apart=True)).all()
+    assert np.isnan(log_odds(texts, half_positive, np.zeros(8))).all()
+    assert np.isfinite(log_odds(texts, half_positive, groups)).all()
+    # One positive row, and groups of one label each: no two folds hold both.
+    single_positive = groups == 0
+    assert np.isnan(log_odds(texts, single_positive, groups, each_apart=True)).all()
 
 
 def test_words_of_the_tested_pairs_move_no_coordinate_of_the_others() -> None:
-    first, second, train = sentences(20), sentences(40)[20:], np.arange(12)
-    x = pair_differences(first, second, train)
+    first_texts = sentences(20)
+    second_texts = sentences(40)[20:]
+    train = np.arange(12)
+    x = pair_differences(first_texts, second_texts, train)
     assert x is not None and x.shape[0] == 20
-    other = pair_differences([*first[:19], "word1 word2 word3 unheard"], second, train)
-    assert other is not None and (x[:19] == other[:19]).all() and (x[19] != other[19]).any()
+    changed_texts = [*first_texts[:19], "word1 word2 word3 unheard"]
+    changed_x = pair_differences(changed_texts, second_texts, train)
+    assert changed_x is not None
+    assert (x[:19] == changed_x[:19]).all() and (x[19] != changed_x[19]).any()
 
 
 def test_coordinates_of_pairs_keep_the_products_of_the_training_rows() -> None:
-    first, second, train = sentences(20), sentences(40)[20:], np.arange(12)
-    x, swapped = pair_differences(first, second, train), pair_differences(second, first, train)
-    assert x is not None and swapped is not None
-    assert swapped @ swapped.T == pytest.approx(x @ x.T)
+    first_texts = sentences(20)
+    second_texts = sentences(40)[20:]
+    train = np.arange(12)
+    x = pair_differences(first_texts, second_texts, train)
+    swapped_x = pair_differences(second_texts, first_texts, train)
+    assert x is not None and swapped_x is not None
+    assert swapped_x @ swapped_x.T == pytest.approx(x @ x.T)
     norms = np.linalg.norm(x[train], axis=1)
     assert (norms > 0.5).all() and (norms < 2).all(), "differences of two unit vectors"
 
@@ -121,43 +137,56 @@ def test_pairs_without_words_or_without_a_difference_teach_nothing() -> None:
 
 
 def test_texts_without_a_word_of_two_letters_have_no_odds_and_stop_nobody() -> None:
-    positive, groups = np.arange(40) % 2 == 0, np.arange(40) // 4
+    positive = np.arange(40) % 2 == 0
+    groups = np.arange(40) // 4
     assert np.isnan(text_only.log_odds(["? !", "a b"] * 20, positive, groups)).all()
 
 
 def test_the_best_reader_finds_what_words_do_not_show_and_nothing_in_noise() -> None:
     """Capitals go with the label; words are read in small letters."""
-    positive, groups = rng().random(120) < 0.5, np.arange(120) // 6
-    plain = [" ".join(rng(k).choice([f"word{i}" for i in range(30)], 8)) for k in range(120)]
-    loud = [text.upper() if yes else text for text, yes in zip(plain, positive, strict=True)]
-    found = text_only.best_reader(text_only.read_by(loud), positive, groups)
-    assert auroc(positive, found.scores) > 0.95 and found.name in ("characters", "style")
-    assert auroc(positive, text_only.log_odds(loud, positive, groups)) < 0.7
-    noise = text_only.best_reader(text_only.read_by(plain), positive, groups, each_apart=True)
-    assert 0.3 < auroc(positive, noise.scores) < 0.7
+    positive = rng().random(120) < 0.5
+    groups = np.arange(120) // 6
+    vocabulary = [f"word{number}" for number in range(30)]
+    plain_texts = [" ".join(rng(seed).choice(vocabulary, 8)) for seed in range(120)]
+    capital_texts = []
+    for text, is_positive in zip(plain_texts, positive, strict=True):
+        capital_texts.append(text.upper() if is_positive else text)
+
+    capital_features = text_only.read_by(capital_texts)
+    best = text_only.best_reader(capital_features, positive, groups)
+    assert auroc(positive, best.scores) > 0.95 and best.name in ("characters", "style")
+    assert auroc(positive, text_only.log_odds(capital_texts, positive, groups)) < 0.7
+
+    plain_features = text_only.read_by(plain_texts)
+    best_of_noise = text_only.best_reader(plain_features, positive, groups, each_apart=True)
+    assert 0.3 < auroc(positive, best_of_noise.scores) < 0.7
 
 
 def test_the_best_reader_of_one_class_or_one_group_is_none() -> None:
-    read = text_only.read_by(["one", "two", "three", "four"])
+    features_of = text_only.read_by(["one", "two", "three", "four"])
     for positive, groups in ((np.ones(4, bool), np.arange(4)), (np.arange(4) < 2, np.zeros(4))):
-        found = text_only.best_reader(read, positive, groups)
-        assert np.isnan(found.scores).all() and found.name == ""
+        best = text_only.best_reader(features_of, positive, groups)
+        assert np.isnan(best.scores).all() and best.name == ""
 
 
 @pytest.mark.parametrize("reader", [pair_length_margins, pair_word_margins])
 def test_a_reader_of_pairs_learns_what_tells_the_better_text_and_swapping_texts_turns_its_margin(
     reader: Any,
 ) -> None:
-    better = [f"surely yes indeed {number}" for number in range(40)]
-    worse = [f"no {number}" for number in range(40)]
-    is_first = np.arange(40) % 3 == 0
-    first = [better[i] if is_first[i] else worse[i] for i in range(40)]
-    second = [worse[i] if is_first[i] else better[i] for i in range(40)]
+    first_texts = []
+    second_texts = []
+    first_is_better = np.arange(40) % 3 == 0
+    for number, is_better in enumerate(first_is_better):
+        texts = [f"surely yes indeed {number}", f"no {number}"]
+        if not is_better:
+            texts.reverse()
+        first_texts.append(texts[0])
+        second_texts.append(texts[1])
     groups = np.arange(40).astype(str)
-    margins = reader(first, second, is_first, groups)
-    assert ((margins > 0) == is_first).all()
-    swapped = reader(second, first, ~is_first, groups)
-    np.testing.assert_allclose(swapped, -margins, atol=1e-6)
+    margins = reader(first_texts, second_texts, first_is_better, groups)
+    assert ((margins > 0) == first_is_better).all()
+    swapped_margins = reader(second_texts, first_texts, ~first_is_better, groups)
+    np.testing.assert_allclose(swapped_margins, -margins, atol=1e-6)
 
 
 @pytest.mark.parametrize("reader", [pair_length_margins, pair_word_margins])
@@ -184,17 +213,20 @@ def test_pairs_without_a_word_of_two_letters_have_no_reader_of_words() -> None:
 def test_a_reader_of_few_words_finds_the_word_that_tells() -> None:
     generator = rng()
     fillers = [f"filler{number}" for number in range(30)]
-    first, second, is_first = [], [], np.arange(60) % 2 == 0
+    first_texts = []
+    second_texts = []
+    is_first = np.arange(60) % 2 == 0
     for first_is_better in is_first:
         texts = [" ".join(generator.choice(fillers, 5)) for _ in range(2)]
         texts[0 if first_is_better else 1] += " certainly"
-        first.append(texts[0])
-        second.append(texts[1])
-    margins = pair_keyword_margins(first, second, is_first, np.arange(60).astype(str))
+        first_texts.append(texts[0])
+        second_texts.append(texts[1])
+    groups = np.arange(60).astype(str)
+    margins = pair_keyword_margins(first_texts, second_texts, is_first, groups)
     assert margins.shape == (60, 3)
     assert ((margins[:, 0] > 0) == is_first).all()
-    silent = pair_keyword_margins(["a"] * 6, ["b"] * 6, np.ones(6, bool), np.arange(6))
-    assert np.isnan(silent).all()
+    wordless = pair_keyword_margins(["a"] * 6, ["b"] * 6, np.ones(6, bool), np.arange(6))
+    assert np.isnan(wordless).all()
 
 
 def advantage_beyond(judge: list[float], margins: list[float]) -> float:
