@@ -32,8 +32,8 @@ from scipy import special
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
 from selfprobe.stats.pairs import (
-    AS_NEEDED,
-    FEWEST,
+    CONDITIONAL_STEPS,
+    FEWEST_MODELS,
     Moments,
     OwnCells,
     fit_alone,
@@ -121,7 +121,7 @@ def powers(
 
     measured = moments(x[None])
     has_noise = measured.variance.max() > 1e-12  # else of the noise of other items nothing is known
-    if size < FEWEST or np.isnan(measured.mean).any() or not has_noise:
+    if size < FEWEST_MODELS or np.isnan(measured.mean).any() or not has_noise:
         return (NO_POWER,) * size
 
     expected = fit_alone(measured)
@@ -164,7 +164,7 @@ def planned_detectable_advantage(
         chance: Score of a blind guess, which is taken off.
         right_or_wrong: Whether a score is 0 or 1; else it is a likeness.
     """
-    if models < FEWEST or items < 2:
+    if models < FEWEST_MODELS or items < 2:
         return math.nan
     cells = min(models, MOST_MODELS_TOGETHER) ** 2
     share = (1 + chance) / 2
@@ -480,7 +480,7 @@ class ModelRow:
 
     def p_of(self, step: str) -> float:
         """p of a step; NaN where nothing in the matrix calls for it."""
-        return math.nan if step in AS_NEEDED and self.steps[step] == 0 else self.steps[step]
+        return math.nan if step in CONDITIONAL_STEPS and self.steps[step] == 0 else self.steps[step]
 
     @property
     def stand_in_scores(self) -> Mapping[str, float]:
@@ -591,7 +591,7 @@ def model_rows(
     else:
         evidence = own_cells(tested_scores, floor=has_floor)
     power_by_model = (NO_POWER,) * size
-    if power and size >= FEWEST:
+    if power and size >= FEWEST_MODELS:
         power_by_model = powers(tested_scores, tests=tests, rng=rng, floor=has_floor)
 
     rows = []
@@ -692,12 +692,12 @@ def _model_row(
 
 def _own_advantage(evidence: OwnCells, place: int, items: int) -> Estimate:
     """The advantage of a model on itself over what skill and predictability give."""
-    advantage = float(evidence.over[place])
+    advantage = float(evidence.advantage[place])
     if math.isnan(advantage):
-        reason = f"{FEWEST} models and items that all observers score are the least"
+        reason = f"{FEWEST_MODELS} models and items that all observers score are the least"
         return undefined(reason, n=items)
-    low = float(evidence.over_low[place])
-    high = float(evidence.over_high[place])
+    low = float(evidence.advantage_low[place])
+    high = float(evidence.advantage_high[place])
     return Estimate(advantage, low, high, items, "item")
 
 

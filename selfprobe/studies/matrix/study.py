@@ -28,7 +28,7 @@ from selfprobe.errors.arguments import FULL, meant, unknown
 from selfprobe.logs import logs_in, other_version, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
-from selfprobe.stats.pairs import FEWEST
+from selfprobe.stats.pairs import FEWEST_MODELS
 from selfprobe.studies.matrix.page import matrix_page, runs_page
 from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
 from selfprobe.study import Models, Plan, Study, Wave
@@ -314,7 +314,7 @@ class Matrix(Study):
     def _power_sentence(self) -> str:
         """The own advantage that such a matrix names, of the task that needs the largest one."""
         size = len(self.models)
-        if size < FEWEST:
+        if size < FEWEST_MODELS:
             return (
                 f"With {size} models nobody can be named: they do not show how much two models "
                 "differ without self-knowledge. Take eight, at least five."

@@ -24,7 +24,7 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
-from selfprobe.stats.pairs import AS_NEEDED, FEWEST, OVER_PAIRS
+from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
 from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
@@ -43,7 +43,7 @@ SMALLEST_ADVANTAGE = EFFECT
 STEPS_OF_CHECK = {
     "beyond_skill": ("noise",),
     "beyond_shared_items": (SHARED_ITEMS,),
-    "beyond_pairs": ("pairs", OVER_PAIRS, *AS_NEEDED),
+    "beyond_pairs": ("pairs", ABOVE_ALL_PAIRS, *CONDITIONAL_STEPS),
 }
 """Check → steps of the pairs test that it is made of; a check has the largest p of its steps."""
 
@@ -255,16 +255,16 @@ def _first_open_reason(gates: Sequence[Check]) -> str:
 def _gates(model: str, facts: MatrixFacts) -> list[Check]:
     """What a matrix needs before anything can be compared, up to the first that is open."""
     count = len(facts.models) - len(facts.holes)
-    enough = count >= FEWEST
+    enough = count >= FEWEST_MODELS
     models = "one model" if count == 1 else f"{count} models"
     gates = [
         Check(
             name="enough_models",
             difference=undefined(
-                f"{models}; {FEWEST} are the least, {ADVISED_MODELS} are advised", n=count
+                f"{models}; {FEWEST_MODELS} are the least, {ADVISED_MODELS} are advised", n=count
             ),
             outcome=Outcome.HOLDS if enough else Outcome.OPEN,
-            remedy="" if enough else f"add {FEWEST + 1 - count} models or more",
+            remedy="" if enough else f"add {FEWEST_MODELS + 1 - count} models or more",
         )
     ]
     if model in facts.holes:
@@ -384,7 +384,7 @@ def _step_remedy(check: str, row: ModelRow, model_count: int) -> str:
         return "add models"
     if check != "beyond_pairs":
         return "take more items"
-    if row.steps[OVER_PAIRS] > 0:
+    if row.steps[ABOVE_ALL_PAIRS] > 0:
         return "add models: another pair stands out"
     return "add models"
 
