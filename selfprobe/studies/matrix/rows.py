@@ -43,7 +43,7 @@ from selfprobe.stats.pairs import (
 )
 from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
-from selfprobe.studies.matrix.habit import ALL, Specific
+from selfprobe.studies.matrix.habit import ALL_ITEMS, Specific
 from selfprobe.studies.matrix.table import Results, TaskMatrix, incomparable_cells, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
@@ -892,7 +892,7 @@ def _add_class_hits(
     has none.
     """
     for name, codes in group_codes.items():
-        label = "mode" if name == ALL else f"mode by {name}"
+        label = "mode" if name == ALL_ITEMS else f"mode by {name}"
         codes_of_truths = codes[item_places]
         for code in np.unique(codes_of_truths):
             in_group = codes_of_truths == code
