@@ -92,8 +92,8 @@ class OwnCells:
 
     @property
     def p(self) -> FloatArray:
-        """Largest p of the steps [model]; NaN with fewer than `FEWEST_MODELS`. The caller corrects over
-        models (Holm).
+        """Largest p of the steps [model]; NaN with fewer than `FEWEST_MODELS`. The caller corrects
+        over models (Holm).
         """
         return np.asarray(np.max(list(self.steps.values()), axis=0))
 

@@ -128,7 +128,8 @@ def hits_beyond_agreement(x: FloatArray) -> FloatArray:
     The mean over pairs t', o' of other models, t' ≠ o', of x[t, o] x[t', o'] - x[t, o'] x[t', o].
 
     Args:
-        x: Scores less habit, [target, observer, item]; NaN where unscored, which agrees with nobody.
+        x: Scores less habit, [target, observer, item]; NaN where unscored, which agrees with
+            nobody.
     """
     size = len(x)
     own = np.arange(size)

@@ -506,7 +506,7 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
 
 
 def min_max(means: FloatArray) -> FloatArray:
-    """Min-max over the last two axes of [..., target, observer]; NaN where all of them are equal."""
+    """Min-max over the last two axes of [..., target, observer]; NaN where all are equal."""
     lowest = np.nanmin(means, axis=(-2, -1), keepdims=True)
     highest = np.nanmax(means, axis=(-2, -1), keepdims=True)
     ranges = np.where(highest > lowest, highest - lowest, math.nan)

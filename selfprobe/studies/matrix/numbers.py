@@ -116,7 +116,7 @@ class Analysis:
 
 
 def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
-    """All statistics of the matrices in these results. A task that has a single model is left out."""
+    """All statistics of the matrices in these results, without tasks that have a single model."""
     all_matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     matrices = [matrix for matrix in all_matrices if len(matrix.models) > 1]
     model_counts = [len(complete_models(matrix)) for matrix in matrices]

@@ -772,8 +772,8 @@ def _shown_table(table: RowTable) -> Table:
 
 def _table2_section(reproduction: Reproduction) -> Section:
     intro = Markup(
-        "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 for "
-        "k-th words. Only “Self Introspection” is models on themselves. Compare models' rows with "
+        "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 "
+        "for k-th words. Only “Self Introspection” is models on themselves. Compare models' rows with "
         "each other, and the “Self Introspection” row only with the paper's. Unscored items are "
         "left out; their shares are under Tables."
     ).format(PI)
@@ -907,7 +907,8 @@ def _figure2_picture(part: SelfAndOthers) -> Picture:
         "figure2",
         dict(zip(names, pairs, strict=True)),
         caption=(
-            f"The paper's Figure 2, {title}: each model on itself, and the mean of the others on it."
+            f"The paper's Figure 2, {title}: each model on itself, and the mean of the others on "
+            "it."
         ),
         title=f"{title}: itself against the others",
     )

@@ -489,7 +489,9 @@ class ModelRow:
 
     @property
     def stand_in(self) -> tuple[str, float]:
-        """The other model whose own replies come closest, and what they get; ("", NaN) without any."""
+        """The other model whose own replies come closest, and what they get; ("", NaN) without
+        any.
+        """
         return max(self.stand_in_scores.items(), key=lambda entry: entry[1], default=("", math.nan))
 
     @property
@@ -594,26 +596,29 @@ def model_rows(
     if power and size >= FEWEST_MODELS:
         power_by_model = powers(tested_scores, tests=tests, rng=rng, floor=has_floor)
 
-    rows = []
+    interval: Interval = "difference" if graded else "t"
+    rows = list[ModelRow]()
     for place, model in enumerate(models):
         replies_of_others: dict[str, FloatArray] = {}
         if stand_ins is not None:
             names = stand_in_names or models
             replies_of_others = dict(zip(names, stand_ins[place], strict=True))
             replies_of_others.pop(model)
-        rows.append(
-            _model_row(
-                models,
-                place,
-                scores,
-                specific,
-                {name: hits_by_target[place] for name, hits_by_target in hits.items()},
-                replies_of_others,
-                evidence,
-                power_by_model[place],
-                "difference" if graded else "t",
-            )
+        baseline_hits_on_model = {
+            name: hits_by_target[place] for name, hits_by_target in hits.items()
+        }
+        row = _model_row(
+            models,
+            place,
+            scores,
+            specific,
+            baseline_hits_on_model,
+            replies_of_others,
+            evidence,
+            power_by_model[place],
+            interval,
         )
+        rows.append(row)
     return tuple(rows)
 
 
@@ -663,7 +668,11 @@ def _model_row(
     }
     best_guess = np.full(len(items), math.nan)
     if above_guesses:
-        best_guess = baseline_hits[min(above_guesses, key=lambda name: above_guesses[name])]
+        best_guess = baseline_hits[min(above_guesses, key=above_guesses.__getitem__)]
+    best_guess = np.where(np.isnan(own_scores), math.nan, best_guess)
+    where_missed = {
+        name: _mean_where_missed(own_specific, hits) for name, hits in hits_by_competitor.items()
+    }
 
     return ModelRow(
         model=models[place],
@@ -674,20 +683,27 @@ def _model_row(
         rival=models[rival],
         rival_score=float(target_means[rival]),
         over_rival=_score_above(own_scores, scores[place, rival], interval),
-        over={name: estimate for name, estimate in above_baselines.items() if estimate.n},
-        where_missed={
-            name: _mean_where_missed(own_specific, hits)
-            for name, hits in hits_by_competitor.items()
-        },
-        guess=clustered_mean(np.where(np.isnan(own_scores), math.nan, best_guess), items),
-        stand_ins={name: estimate for name, estimate in above_replies.items() if estimate.n},
-        steps={name: float(p[place]) for name, p in evidence.steps.items()},
-        scales={name: float(p[place]) for name, p in evidence.scales.items()},
+        over=_with_items(above_baselines),
+        where_missed=where_missed,
+        guess=clustered_mean(best_guess, items),
+        stand_ins=_with_items(above_replies),
+        steps=_at_place(evidence.steps, place),
+        scales=_at_place(evidence.scales, place),
         advantage=_own_advantage(evidence, place, len(items)),
         pairs=evidence.spread,
         outsider=bool(evidence.outsider[place]),
         power=power,
     )
+
+
+def _with_items(estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Those that rest on some item."""
+    return {name: estimate for name, estimate in estimates.items() if estimate.n}
+
+
+def _at_place(p_values: Mapping[str, FloatArray], place: int) -> dict[str, float]:
+    """Name → p of one model, from arrays [model]."""
+    return {name: float(p_of_models[place]) for name, p_of_models in p_values.items()}
 
 
 def _own_advantage(evidence: OwnCells, place: int, items: int) -> Estimate:
@@ -912,7 +928,8 @@ class _MeanHits:
     def add(
         self, name: str, place: int, item_places: npt.NDArray[np.intp], hits: FloatArray
     ) -> None:
-        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model at this place.
+        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model at this
+        place.
 
         An item's place of -1 is none of the matrix.
         """

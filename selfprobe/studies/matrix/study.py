@@ -67,8 +67,11 @@ class Matrix(Study):
     )
     observers: tuple[str, ...] = Field(
         (),
-        description="Give observers a hint about the target: named (its name), shown:N (N of its replies to other "
-        "items). Each hint adds one run per observer and target in kth_word and ethical_dilemma.",
+        description=(
+            "Give observers a hint about the target: named (its name), shown:N (N of its replies "
+            "to other items). Each hint adds one run per observer and target in kth_word and "
+            "ethical_dilemma."
+        ),
     )
     args: dict[str, Any] = Field(
         {}, description="Task argument; it goes to the tasks that have it."
@@ -144,7 +147,9 @@ class Matrix(Study):
 
     @property
     def arms(self) -> dict[str, int]:
-        """Hint about the target that observers get in further cells → replies that they are shown."""
+        """Hint about the target that observers get in further cells → replies that they are
+        shown.
+        """
         examples_by_arm: dict[str, int] = {}
         for hint in self.observers:
             (arm, *_) = arms_of(hint)
