@@ -284,7 +284,8 @@ def crossed_columns(
     has_unread_reason = own.unread.notna().to_numpy()
 
     is_target_fault = ~has_truth | has_unread_reason | has_prediction
-    target_faults = np.where(is_target_fault, unscored_reasons, None)
+    target_faults = unscored_reasons.copy()
+    target_faults[~is_target_fault] = None
     observer_faults = np.where(has_unread_reason, unread_reasons, unscored_reasons)
     observer_faults[has_prediction] = None
     reasons = target_faults[target_row]
