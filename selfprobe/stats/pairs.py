@@ -297,7 +297,7 @@ def steps_of(
     evidence_by_scale = dict[str, _ScaleEvidence]()
     for name, scale in _scales(lowest, floor=floor).items():
         if not scale_names or name in scale_names:
-            evidence_by_scale[name] = _scale_evidence(measured, places, name, scale)
+            evidence_by_scale[name] = _scale_evidence(measured, places, scale)
 
     evidences = list(evidence_by_scale.values())
     misfits = np.array([evidence.misfit for evidence in evidences])
@@ -334,15 +334,13 @@ def steps_of(
     )
 
 
-def _scale_evidence(
-    measured: Moments, places: _Places, name: str, scale: "Scale"
-) -> _ScaleEvidence:
+def _scale_evidence(measured: Moments, places: _Places, scale: "Scale") -> _ScaleEvidence:
     """Evidence in the own cells on one scale; the formulas are at the module's top."""
     models = places.models
     swapped_pairs = places.swapped_pairs
     weights = FitWeights(len(models))
     noise_df = measured.units - 1
-    cells = _on_scale(measured, name, scale)
+    cells = _on_scale(measured, scale)
     beyond_fit = less_fit(cells.levels)
     self_term = beyond_fit[:, models, models]
     residuals = beyond_fit[:, places.targets, places.observers]
@@ -439,11 +437,10 @@ def _scale_evidence(
     )
 
 
-def _on_scale(measured: Moments, name: str, scale: "Scale") -> _ScaledCells:
+def _on_scale(measured: Moments, scale: "Scale") -> _ScaledCells:
     size = math.isqrt(measured.mean.shape[1])
     square = (len(measured.mean), size, size)
-    is_of_means = name in AS_MEAN or name.startswith(ABOVE)
-    cell_values = measured.mean if is_of_means else measured.share
+    cell_values = measured.mean if scale.is_of_means else measured.share
     slopes = scale.slope(cell_values)
     factor = slopes[:, :, None] * measured.factor
     return _ScaledCells(
@@ -538,8 +535,8 @@ def fit_alone(measured: Moments) -> FloatArray:
     size = len(places.models)
     lowest = measured.mean[:, places.pair_cells].min(axis=1, keepdims=True)
     fits_with_errors = list[tuple[float, FloatArray]]()
-    for name, scale in _scales(lowest, floor=False).items():
-        cell_values = measured.mean if name in AS_MEAN else measured.share
+    for scale in _scales(lowest, floor=False).values():
+        cell_values = measured.mean if scale.is_of_means else measured.share
         levels = scale.transform(cell_values[:1]).reshape(1, size, size)
         ease, skill = additive_effects(levels)
         fitted_means = scale.inverse((ease[0, :, None] + skill[0]).ravel())
@@ -686,12 +683,6 @@ def _upper_tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
     return np.asarray(special.stdtr(df, -np.asarray(z)))
 
 
-AS_MEAN = ("x",)
-"""Scales of the means as they are; others are of means that are kept off 0 and 1."""
-ABOVE = "log above"
-"""Beginning of the name of a scale above a floor, which is of means too."""
-
-
 @dataclass(frozen=True)
 class Scale:
     """A scale of cell means."""
@@ -700,6 +691,8 @@ class Scale:
     slope: Callable[[FloatArray], FloatArray]
     """Derivative of the transformation."""
     inverse: Callable[[FloatArray], FloatArray]
+    is_of_means: bool = False
+    """Whether it is of the means as they are, not of those kept off 0 and 1 (`Moments.share`)."""
 
 
 def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
@@ -707,7 +700,7 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
     of others.
     """
     scales = {
-        "x": Scale(lambda mean: mean, np.ones_like, lambda level: level),
+        "x": Scale(lambda mean: mean, np.ones_like, lambda level: level, is_of_means=True),
         "log": Scale(np.log, lambda share: 1 / share, np.exp),
         "logit": Scale(special.logit, lambda share: 1 / (share * (1 - share)), special.expit),
         "failures": Scale(
@@ -719,7 +712,7 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
     if floor:
         for floor_share in (0.5, 0.8):
             floors = floor_share * np.maximum(lowest, 0)
-            scales[f"{ABOVE} {floor_share}"] = _log_above(floors)
+            scales[f"log above {floor_share}"] = _log_above(floors)
     return scales
 
 
@@ -733,6 +726,7 @@ def _log_above(floors: FloatArray) -> Scale:
         transform=lambda means: np.log(above_floor(means)),
         slope=lambda means: 1 / above_floor(means),
         inverse=lambda levels: np.exp(levels) + floors,
+        is_of_means=True,
     )
 
 
