@@ -85,19 +85,16 @@ def jobs(sizes: Iterable[tuple[int, int]], real_sizes: Iterable[tuple[int, int]]
     """All lines, group by group and size by size."""
     job_list: list[Job] = []
     for models, items in sizes:
-        job_list += [
-            Job(line.group, line.name, models, items)
-            for line in lines(models)
-            if not _has_real_words(line)
-        ]
+        for line in lines(models):
+            if not _has_real_words(line):
+                job_list.append(Job(line.group, line.name, models, items))
     for models, items in real_sizes:
-        job_list += [
-            Job(line.group, line.name, models, items)
-            for line in lines(models)
-            if _has_real_words(line)
-        ]
+        for line in lines(models):
+            if _has_real_words(line):
+                job_list.append(Job(line.group, line.name, models, items))
     for items in INTERVAL_ITEMS:
-        job_list += [Job("interval", case.name, MODELS, items) for case in intervals()]
+        for case in intervals():
+            job_list.append(Job("interval", case.name, MODELS, items))
     groups = list(TITLES)
     return sorted(job_list, key=lambda job: groups.index(job.group))
 
@@ -117,9 +114,10 @@ def count_matrix(job: Job, number: int) -> Counter[str]:
     if job.group == "interval":
         return _count_intervals(job, rng)
     line = _line_of(job.group, job.name, job.models)
-    named = named_models(claims_of(line.draw(rng, job.items), rng))
-    has_stranger = bool({int(name) for name in named} - line.knows)
-    return Counter(draws=1, hits=int(bool(named)), wrong=int(has_stranger))
+    claims = claims_of(line.draw(rng, job.items), rng)
+    named_places = {int(name) for name in named_models(claims)}
+    wrong_places = named_places - line.knows
+    return Counter(draws=1, hits=int(bool(named_places)), wrong=int(bool(wrong_places)))
 
 
 def claims_of(drawn: Drawn, rng: np.random.Generator) -> tuple[Claim, ...]:
@@ -169,14 +167,12 @@ def draw(job_list: Sequence[Job], matrices: int, file: Path, processes: int) -> 
     with ProcessPoolExecutor(processes) as pool:
         for job in job_list:
             counts = Counter(counts_by_key.get(job.key, {}))
-            chunks = [
-                range(start, min(start + CHUNK, matrices))
-                for start in range(counts["matrices"], matrices, CHUNK)
-            ]
-            for chunk, added in zip(
-                chunks, pool.map(count_chunk, [job] * len(chunks), chunks), strict=True
-            ):
-                counts.update(added)
+            chunks = list[range]()
+            for chunk_start in range(counts["matrices"], matrices, CHUNK):
+                chunks.append(range(chunk_start, min(chunk_start + CHUNK, matrices)))
+            counts_of_chunks = pool.map(count_chunk, [job] * len(chunks), chunks)
+            for chunk, chunk_counts in zip(chunks, counts_of_chunks, strict=True):
+                counts.update(chunk_counts)
                 counts["matrices"] += len(chunk)
                 counts_by_key[job.key] = dict(counts)
                 file.write_text(json.dumps(counts_by_key, indent=0))
@@ -201,48 +197,58 @@ def rate_text(counts: Counter[str]) -> str:
     if not counts["draws"]:
         return "–"
     text = f"{Rate(counts['hits'], counts['draws'])}/{counts['draws']:,}"
-    return f"{text}, {counts['wrong']} wrong" if 0 < counts["wrong"] < counts["hits"] else text
+    if 0 < counts["wrong"] < counts["hits"]:
+        text += f", {counts['wrong']} wrong"
+    return text
 
 
 def table(counts_by_key: Counts) -> str:
     """The counts as Markdown, a table a group."""
-    cells: dict[str, dict[str, dict[str, str]]] = {}
+    rates_by_group: dict[str, dict[str, dict[str, str]]] = {}
     totals: dict[str, Counter[str]] = {}
     for key, counts in counts_by_key.items():
         group, name, models, items = key.split(" | ")
         totals.setdefault(group, Counter()).update(counts)
         size = Job(group, name, int(models), int(items)).size
         label = name.removeprefix(f"{group}, ")
-        cells.setdefault(group, {}).setdefault(label, {})[size] = rate_text(Counter(counts))
-    parts = []
+        rate_by_size = rates_by_group.setdefault(group, {}).setdefault(label, {})
+        rate_by_size[size] = rate_text(Counter(counts))
+
+    table_lines = list[str]()
     for group, title in TITLES.items():
-        if group not in cells:
+        if group not in rates_by_group:
             continue
-        sizes = list(dict.fromkeys(size for row in cells[group].values() for size in row))
+        rows = rates_by_group[group]
+        sizes = list(dict.fromkeys(size for rate_by_size in rows.values() for size in rate_by_size))
         if group in ("null", "real"):
             total = totals[group]
             share = Rate(total["hits"], total["draws"])
-            parts += [f"Named in {total['hits']:,} of {total['draws']:,} matrices: {share} %.", ""]
-        parts += [f"|{title}|{'|'.join(sizes)}|", "|---" * (len(sizes) + 1) + "|"]
-        for label, row in cells[group].items():
-            parts.append(f"|{label}|{'|'.join(row.get(size, '–') for size in sizes)}|")
-        parts.append("")
-    return "\n".join(parts)
+            table_lines += [
+                f"Named in {total['hits']:,} of {total['draws']:,} matrices: {share} %.",
+                "",
+            ]
+        table_lines += [f"|{title}|{'|'.join(sizes)}|", "|---" * (len(sizes) + 1) + "|"]
+        for label, rate_by_size in rows.items():
+            rates = [rate_by_size.get(size, "–") for size in sizes]
+            table_lines.append(f"|{label}|{'|'.join(rates)}|")
+        table_lines.append("")
+    return "\n".join(table_lines)
 
 
 def _sizes(text: str) -> list[tuple[int, int]]:
     """From "5x100,8x100"."""
-    try:
-        sizes = [
-            (int(models), int(items))
-            for models, items in (part.split("x") for part in text.split(","))
-        ]
-    except ValueError:
-        sizes = []
-    if not sizes or min(models for models, _ in sizes) < 3 or min(items for _, items in sizes) < 2:
-        raise argparse.ArgumentTypeError(
-            f"expected sizes like 5x100,8x100, of 3 models and 2 items or more, got {text!r}"
-        )
+    error = argparse.ArgumentTypeError(
+        f"expected sizes like 5x100,8x100, of 3 models and 2 items or more, got {text!r}"
+    )
+    sizes = list[tuple[int, int]]()
+    for size_text in text.split(","):
+        try:
+            models, items = map(int, size_text.split("x"))
+        except ValueError:
+            raise error from None
+        if models < 3 or items < 2:
+            raise error
+        sizes.append((models, items))
     return sizes
 
 
@@ -256,21 +262,25 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("rates"), help="folder of the counts")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--smoke", action="store_true", help="two matrices of 4 models a line")
-    given = parser.parse_args(words)
-    if given.matrices < 1 or given.processes < 1:
+    options = parser.parse_args(words)
+    if options.matrices < 1 or options.processes < 1:
         parser.error("--matrices and --processes must be 1 or more")
-    sizes = [(4, 50)] if given.smoke else given.sizes
-    job_list = [job for job in jobs(sizes or SIZES, sizes or REAL_SIZES) if given.only in job.name]
+
+    sizes = [(4, 50)] if options.smoke else options.sizes
+    all_jobs = jobs(sizes or SIZES, sizes or REAL_SIZES)
+    job_list = [job for job in all_jobs if options.only in job.name]
     if not job_list:
-        parser.error(f"no line's name holds {given.only!r}")
-    if given.smoke:
+        parser.error(f"no line's name holds {options.only!r}")
+    if options.smoke:
         for job in job_list:
             print(job.key, rate_text(count_chunk(job, range(2))))
         return
-    given.out.mkdir(parents=True, exist_ok=True)
-    counts_by_key = draw(job_list, given.matrices, given.out / "counts.json", given.processes)
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    counts_file = options.out / "counts.json"
+    counts_by_key = draw(job_list, options.matrices, counts_file, options.processes)
     text = table(counts_by_key)
-    (given.out / "verdict_rates.md").write_text(text, encoding="utf-8")
+    (options.out / "verdict_rates.md").write_text(text, encoding="utf-8")
     print(text)
 
 

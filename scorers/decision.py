@@ -94,9 +94,6 @@ class Measure:
 
 
 UNPARSED = "invalid_response_format"
-NO_PREDICTION = "no_prediction"
-"""Reason in logs of version 0.1.0, which keep one reason where both sides failed."""
-
 
 Judged = tuple[str, Decision]
 """The item (sample id) and one decision about it."""

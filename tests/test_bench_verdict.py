@@ -123,7 +123,7 @@ def test_words_without_tables_are_scored_as_with_them() -> None:
     truths, rng = part("truths"), np.random.default_rng(3)
     said, truth = rng.integers(0, 6, (2, 4, 40, 2))
     said[0, 3, 1] = truth[2, 5, 0] = truths.NONE
-    alike = {truths.ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(40)]))}
+    alike = {truths.ALL_ITEMS: pd.Series("", pd.Index([f"q{i:04}" for i in range(40)]))}
     missing = (truth[:, None] == truths.NONE) | (said[None] == truths.NONE)
     x = np.nanmean(np.where(missing, np.nan, truth[:, None] == said[None]), axis=3)
     assert truths.without_habit(said, truth).scores == pytest.approx(

@@ -31,19 +31,19 @@ from scipy import special
 
 from selfprobe.stats.estimate import FloatArray
 
-FEWEST = 4
+FEWEST_MODELS = 4
 """Least number of models. Three leave no symmetric residual, which would show how much pairs
 differ.
 """
-CUT = 3.84
+MISFIT_CUT = 3.84
 """Rise of the misfit over the best scale's (quasi-likelihood ratio, one degree of freedom) that
 rejects a scale.
 """
-ELSEWHERE = 0.2
+EXPERT_P = 0.2
 """p, times M - 1, of a residual in i's column below which i must also beat itself on the other
 targets.
 """
-ALIKE = 0.4
+LIKENESS_P = 0.4
 """p, times M - 1, of a pair's residual, both ways together, below which s[i] must hold without what
 the pair shares.
 """
@@ -59,9 +59,9 @@ STEPS = (
     "without its likest",
 )
 """Conditions that must all hold for a model, in the order in which they are tested."""
-OVER_PAIRS = "above all pairs"
+ABOVE_ALL_PAIRS = "above all pairs"
 """Condition that holds (0) or not (1), and has no p."""
-AS_NEEDED = ("itself above others", "without its likest")
+CONDITIONAL_STEPS = ("itself above others", "without its likest")
 """Conditions that are tested only where something in the matrix calls for it; else their p is 0."""
 
 
@@ -75,13 +75,13 @@ class OwnCells:
     """Scale → one-sided p [model] that s is above the noise there; NaN where the off-diagonal cells
     reject it.
     """
-    over: FloatArray
+    advantage: FloatArray
     """[model]: the own cell above what skill and predictability give, as scored."""
-    over_low: FloatArray
+    advantage_low: FloatArray
     """[model]: lower end of its 95 % interval, which pays for the noise, for the spread of pairs
     and for the scale.
     """
-    over_high: FloatArray
+    advantage_high: FloatArray
     """[model]: upper end of it."""
     spread: float
     """Standard deviation of pairs around the fit, beyond noise, as scored."""
@@ -92,8 +92,8 @@ class OwnCells:
 
     @property
     def p(self) -> FloatArray:
-        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. The caller corrects over
-        models (Holm).
+        """Largest p of the steps [model]; NaN with fewer than `FEWEST_MODELS`. The caller corrects
+        over models (Holm).
         """
         return np.asarray(np.max(list(self.steps.values()), axis=0))
 
@@ -127,7 +127,7 @@ class Moments:
         return np.asarray((np.clip(self.mean, 0, 1) * self.count + 0.5) / (self.count + 1))
 
     @property
-    def least(self) -> FloatArray:
+    def least_variance(self) -> FloatArray:
         """The least variance of a mean: one of all ones is not known exactly."""
         share = self.share if self.binary else 0.5 / (self.count + 1)
         return np.asarray(
@@ -136,7 +136,8 @@ class Moments:
 
 
 def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
-    """Evidence in the own cells of `x  # [target, observer, item]`, NaN where unscored; takes some milliseconds.
+    """Evidence in the own cells of `x  # [target, observer, item]`, NaN where unscored; takes some
+    milliseconds.
 
     Args:
         x: Scores less chance or habit, 0/1 or graded. Items of one cluster are averaged before.
@@ -147,20 +148,25 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
         raise ValueError(f"expected [target, observer, item], got shape {scores.shape}")
     size = len(scores)
     measured = moments(scores[None])
-    if size < FEWEST or np.isnan(measured.mean).any() or measured.units < 2:
-        nothing = np.full(size, np.nan)
-        is_outsider = np.zeros(size, dtype=bool)
+    if size < FEWEST_MODELS or np.isnan(measured.mean).any() or measured.units < 2:
+        no_numbers = np.full(size, np.nan)
         return OwnCells(
-            dict.fromkeys(STEPS, nothing), {}, nothing, nothing, nothing, np.nan, is_outsider
+            steps=dict.fromkeys(STEPS, no_numbers),
+            scales={},
+            advantage=no_numbers,
+            advantage_low=no_numbers,
+            advantage_high=no_numbers,
+            spread=np.nan,
+            outsider=np.zeros(size, dtype=bool),
         )
-    found = steps_of(measured, floor=floor)
+    evidence = steps_of(measured, floor=floor)
     return OwnCells(
-        steps={name: p[0] for name, p in found.steps.items()},
-        scales={name: p[0] for name, p in found.scales.items()},
-        over=found.over[0],
-        over_low=found.over_low[0],
-        over_high=found.over_high[0],
-        spread=float(found.spread[0]),
+        steps={name: p_values[0] for name, p_values in evidence.steps.items()},
+        scales={name: p_values[0] for name, p_values in evidence.scales.items()},
+        advantage=evidence.advantage[0],
+        advantage_low=evidence.advantage_low[0],
+        advantage_high=evidence.advantage_high[0],
+        spread=float(evidence.spread[0]),
         outsider=_outsiders(measured),
     )
 
@@ -171,27 +177,43 @@ def completed(x: FloatArray) -> FloatArray:
     """
     if not np.isnan(x).any():
         return x
-    x, own = x.copy(), np.arange(x.shape[1])
-    lost = np.isnan(x[:, own, own]) & ~np.isnan(x).all(axis=2)
-    wrong = min(0.0, float(np.nanmin(x))) if lost.any() else 0.0
-    x[:, own, own] = np.where(lost, wrong, x[:, own, own])
-    return np.asarray(np.where(np.isnan(x).any(axis=2, keepdims=True), np.nan, x))
+    scores = x.copy()
+    models = np.arange(scores.shape[1])
+    own_scores = scores[:, models, models]
+    has_score = ~np.isnan(scores).all(axis=2)
+    is_own_missing = np.isnan(own_scores) & has_score
+    wrong_score = 0.0
+    if is_own_missing.any():
+        wrong_score = min(0.0, float(np.nanmin(scores)))
+    scores[:, models, models] = np.where(is_own_missing, wrong_score, own_scores)
+    is_incomplete = np.isnan(scores).any(axis=2, keepdims=True)
+    return np.asarray(np.where(is_incomplete, np.nan, scores))
 
 
 def moments(x: FloatArray) -> Moments:
     """Moments of the cells of `x  # [R, target, observer, item]`, NaN where unscored."""
-    x = completed(x)
-    batch, size, _, n = x.shape
-    flat = x.reshape(batch, size * size, n)
-    known = ~np.isnan(flat)
-    count = known.sum(axis=2)
-    mean = np.where(count, np.where(known, flat, 0).sum(axis=2) / np.maximum(count, 1), np.nan)
-    factor = np.where(known, flat - mean[:, :, None], 0) / np.maximum(count, 1)[:, :, None]
-    factor *= math.sqrt(n / max(n - 1, 1))
-    if n > size * size:
+    scores = completed(x)
+    batch, size, _, item_count = scores.shape
+    cell_scores = scores.reshape(batch, size * size, item_count)
+    is_scored = ~np.isnan(cell_scores)
+    counts = is_scored.sum(axis=2)
+    divisors = np.maximum(counts, 1)
+    sums = np.where(is_scored, cell_scores, 0).sum(axis=2)
+    means = np.where(counts, sums / divisors, np.nan)
+
+    deviations = np.where(is_scored, cell_scores - means[:, :, None], 0)
+    factor = deviations / divisors[:, :, None]
+    factor *= math.sqrt(item_count / max(item_count - 1, 1))
+    if item_count > size * size:
         triangles = np.asarray(np.linalg.qr(factor.transpose(0, 2, 1), mode="r"))
         factor = triangles.transpose(0, 2, 1)
-    return Moments(mean, factor, count.astype(float), n, bool(np.isin(flat[known], (0, 1)).all()))
+    return Moments(
+        mean=means,
+        factor=factor,
+        count=counts.astype(float),
+        units=item_count,
+        binary=bool(np.isin(cell_scores[is_scored], (0, 1)).all()),
+    )
 
 
 @dataclass(frozen=True)
@@ -200,135 +222,281 @@ class BatchSteps:
 
     steps: dict[str, FloatArray]
     scales: dict[str, FloatArray]
-    over: FloatArray
-    over_low: FloatArray
-    over_high: FloatArray
+    advantage: FloatArray
+    advantage_low: FloatArray
+    advantage_high: FloatArray
     spread: FloatArray
+
+
+class _Places:
+    """Places of the cells of M models; a pair is an off-diagonal cell."""
+
+    def __init__(self, size: int) -> None:
+        self.models = np.arange(size)
+        self.targets, self.observers = np.nonzero(~np.eye(size, dtype=bool))
+        self.own_cells = self.models * (size + 1)
+        """[model]: target * M + observer, as the others."""
+        self.pair_cells = self.targets * size + self.observers
+        """[pair]."""
+        pair_by_cell = np.zeros((size, size), dtype=int)
+        pair_by_cell[self.targets, self.observers] = np.arange(len(self.targets))
+        self.swapped_pairs = pair_by_cell[self.observers, self.targets]
+        """[pair]: the same two models the other way round."""
+        self.symmetric_df = size * (size - 3) / 2
+        """Degrees of freedom of the residuals' symmetric part."""
+        self.antisymmetric_df = (size - 1) * (size - 2) / 2
+
+
+@dataclass(frozen=True)
+class _ScaledCells:
+    """Cells of R matrices on a scale, each [R, target, observer]."""
+
+    levels: FloatArray
+    factor: FloatArray
+    """[R, target, observer, part]: see `Moments.factor`."""
+    extra_variance: FloatArray
+    """What a cell's variance lacks to the least one, on the scale."""
+
+
+@dataclass(frozen=True)
+class _ScaleEvidence:
+    """Evidence in the own cells of R matrices on one scale."""
+
+    cells: _ScaledCells
+    noise_p: FloatArray
+    """[R, model]: that the self term is above the noise."""
+    pairs_p: FloatArray
+    """[R, model]: that it is above noise and spread of pairs."""
+    is_above_all_pairs: npt.NDArray[np.bool_]
+    """[R, model]."""
+    residual_z: FloatArray
+    """[R, pair]."""
+    likeness_z: FloatArray
+    """[R, pair]: of the pair's mean residual."""
+    z_without_pair: FloatArray
+    """[R, pair]: of the target's self term, with what the pair shares fitted."""
+    misfit: FloatArray
+    """[R]: of the off-diagonal cells."""
+    self_term: FloatArray
+    """[R, model]: s, on the scale."""
+    advantage_low: FloatArray
+    """[R, model]: as scored, and so is the other end."""
+    advantage_high: FloatArray
+    spread: FloatArray
+    """[R]: standard deviation of pairs beyond noise, on the scale."""
 
 
 def steps_of(
     measured: Moments, *, floor: bool = False, scale_names: Sequence[str] = ()
 ) -> BatchSteps:
     """Evidence in the own cells of R matrices of four models or more, on all scales or on those
-    that are named.
+    that are named; "x" is one of them.
     """
-    batch, cells = measured.mean.shape
-    size = math.isqrt(cells)
-    square = (batch, size, size)
-    models, (target, observer) = np.arange(size), np.nonzero(~np.eye(size, dtype=bool))
-    off, own = target * size + observer, models * (size + 1)
-    place = np.zeros((size, size), dtype=int)
-    place[target, observer] = np.arange(len(target))
-    swap = place[observer, target]
-    weights, df = FitWeights(size), measured.units - 1
-    df_sym, df_anti = size * (size - 3) / 2, (size - 1) * (size - 2) / 2
-    short = np.maximum(measured.least - measured.variance, 0)
-    variance = np.maximum(measured.variance + short, TINY)
+    places = _Places(math.isqrt(measured.mean.shape[1]))
+    lowest = measured.mean[:, places.pair_cells].min(axis=1, keepdims=True)
+    evidence_by_scale = dict[str, _ScaleEvidence]()
+    for name, scale in _scales(lowest, floor=floor).items():
+        if not scale_names or name in scale_names:
+            evidence_by_scale[name] = _scale_evidence(measured, places, scale)
 
-    scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
-    scales = {
-        name: scale for name, scale in scales.items() if not scale_names or name in scale_names
-    }
-    noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
-    lows, highs = list[FloatArray](), list[FloatArray]()
-    over = spread = np.empty(0)
-    for name, (there, slope, back) in scales.items():
-        level = measured.mean if name in AS_MEAN or name.startswith(ABOVE) else measured.share
-        slopes = slope(level)
-        y = there(level).reshape(square)
-        factor = (slopes[:, :, None] * measured.factor).reshape(*square, -1)
-        extra = (slopes**2 * short).reshape(square)
-        beyond_fit = less_fit(y)
-        s = beyond_fit[:, models, models]
-        residual = beyond_fit[:, target, observer]
-        swapped = residual[:, swap]
+    evidences = list(evidence_by_scale.values())
+    misfits = np.array([evidence.misfit for evidence in evidences])
+    least_misfit = misfits.min(axis=0)
+    misfit_unit = least_misfit / (places.symmetric_df + places.antisymmetric_df)
+    is_possible_scale = misfits - least_misfit <= MISFIT_CUT * np.maximum(misfit_unit, 1)
+    is_possible = is_possible_scale[:, :, None]  # [scale, R, model]
 
-        noise_parts = less_fit(factor)
-        s_parts = noise_parts[:, models, models]
-        parts = noise_parts[:, target, observer]
-        swapped_parts = parts[:, swap]
-        s_var = np.square(s_parts).sum(axis=2) + weights.own_variance(extra)
-        s_var = np.maximum(s_var, LEAST_VARIANCE)
-        r_var = np.square(parts).sum(axis=2) + weights.by_relation(weights.residual**2, extra)
-        r_var = np.maximum(r_var, LEAST_VARIANCE)
-        with_back = (parts * swapped_parts).sum(axis=2)
-        with_back += weights.by_relation(weights.residual * weights.swapped, extra)
-
-        sym, anti = (residual + swapped) / 2, (residual - swapped) / 2
-        sym_var, anti_var = (
-            np.maximum((r_var + r_var[:, swap] + sign * 2 * with_back) / 4, TINY)
-            for sign in (1, -1)
-        )
-        sym_square, anti_square = (sym**2).sum(axis=1) / df_sym, (anti**2).sum(axis=1) / df_anti
-        sym_beyond = sym_square - sym_var.sum(axis=1) / df_sym
-        anti_beyond = anti_square - anti_var.sum(axis=1) / df_anti
-        sym_weight = 0.5 + weights.fit_variance
-        pairs_var = sym_weight * np.maximum(sym_beyond, 0) + 0.5 * np.maximum(anti_beyond, 0)
-        total = s_var + pairs_var[:, None]
-        sym_share, anti_share = sym_weight * sym_square, 0.5 * anti_square
-        each = sym_share**2 / df_sym + anti_share**2 / df_anti
-        pooled = np.where(
-            each > 0, (sym_share + anti_share) ** 2 / np.maximum(each, 1e-300), min(df_sym, df_anti)
-        )
-        z = s / np.sqrt(total)
-        noise.append(_tail(s / np.sqrt(s_var), df))
-        pair_df = np.clip(pooled, 1, df)[:, None]
-        pairs.append(_tail(z, pair_df))
-        half_width = -special.stdtrit(pair_df, 0.025) * np.sqrt(total)
-        low, high = _advantage_ends(
-            back, y[:, models, models], s, half_width, measured.mean[:, own]
-        )
-        lows.append(low)
-        highs.append(high)
-
-        both = (sym_beyond * df_sym + anti_beyond * df_anti) / (df_sym + df_anti)
-        width = r_var + np.maximum(both, 0)[:, None] * weights.residual_variance
-        top.append(z > (residual / np.sqrt(width)).max(axis=1, keepdims=True))
-        elsewhere.append(residual / np.sqrt(r_var))
-        alike.append(sym / np.sqrt(sym_var))
-        fit = np.clip(back(y[:, target, observer] - residual), -1, 2)
-        misfit.append(((fit - measured.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
-        column.append((y, factor, extra))
-
-        # s[i] with what the pair (i, j) shares fitted is s[i] less a multiple of the pair's mean
-        # residual
-        shared = (s_parts[:, target] * (parts + swapped_parts)).sum(axis=2) / 2
-        shared += weights.by_relation(weights.own * (weights.residual + weights.swapped) / 2, extra)
-        lone = s[:, target] - weights.pair_share * sym
-        lone_var = (
-            s_var[:, target] - 2 * weights.pair_share * shared + weights.pair_share**2 * sym_var
-        )
-        without.append(lone / np.sqrt(np.maximum(lone_var, TINY)))
-        if name == "x":
-            over, spread = s, np.sqrt(np.maximum(both, 0))
-    free = df_sym + df_anti
-    least = np.min(misfit, axis=0)
-    kept = (np.array(misfit) - least <= CUT * np.maximum(least / free, 1))[:, :, None]
-    # The largest p of all scales is that of the smallest z.
-    stands_out = _tail(np.min(elsewhere, axis=0), df) * (size - 1) < ELSEWHERE
-    expert = np.stack([stands_out[:, observer == i].any(axis=1) for i in models], axis=1)
-    twin = _tail(np.min(alike, axis=0), df) * (size - 1) < ALIKE
-    lone_p = np.where(twin, _tail(np.min(without, axis=0), df), 0)
+    noise_p = np.array([evidence.noise_p for evidence in evidences])
+    pairs_p = np.array([evidence.pairs_p for evidence in evidences])
+    is_above_all_pairs = np.array([evidence.is_above_all_pairs for evidence in evidences])
+    is_above_where_possible = (is_above_all_pairs | ~is_possible).all(axis=0)
     steps = {
-        "above 0": _tail(measured.mean[:, own] / np.sqrt(variance[:, own]), df),
-        "noise": np.max(noise, axis=0),
-        "pairs": np.where(kept, np.array(pairs), 0).max(axis=0),
-        "above all pairs": np.where((np.array(top) | ~kept).all(axis=0), 0.0, 1.0),
-        "itself above others": _itself_above_others(column, expert, df),
-        "without its likest": np.stack(
-            [lone_p[:, target == i].max(axis=1) for i in models], axis=1
-        ),
+        "above 0": _above_zero_p(measured, places),
+        "noise": noise_p.max(axis=0),
+        "pairs": np.where(is_possible, pairs_p, 0).max(axis=0),
+        ABOVE_ALL_PAIRS: np.where(is_above_where_possible, 0.0, 1.0),
+        "itself above others": _itself_above_others_p(evidences, places, measured.units - 1),
+        "without its likest": _without_likest_p(evidences, places, measured.units - 1),
     }
-    fitting = dict(zip(scales, np.where(kept, np.array(noise), np.nan), strict=True))
-    over_low = np.minimum(np.where(kept, np.array(lows), math.inf).min(axis=0), over)
-    over_high = np.maximum(np.where(kept, np.array(highs), -math.inf).max(axis=0), over)
-    return BatchSteps(steps, fitting, over, over_low, over_high, spread)
+    possible_noise_p = np.where(is_possible, noise_p, np.nan)
+    lows = np.array([evidence.advantage_low for evidence in evidences])
+    highs = np.array([evidence.advantage_high for evidence in evidences])
+    lowest_end = np.where(is_possible, lows, math.inf).min(axis=0)
+    highest_end = np.where(is_possible, highs, -math.inf).max(axis=0)
+    as_scored = evidence_by_scale["x"]
+    return BatchSteps(
+        steps=steps,
+        scales=dict(zip(evidence_by_scale, possible_noise_p, strict=True)),
+        advantage=as_scored.self_term,
+        advantage_low=np.minimum(lowest_end, as_scored.self_term),
+        advantage_high=np.maximum(highest_end, as_scored.self_term),
+        spread=as_scored.spread,
+    )
+
+
+def _scale_evidence(measured: Moments, places: _Places, scale: "Scale") -> _ScaleEvidence:
+    """Evidence in the own cells on one scale; the formulas are at the module's top."""
+    models = places.models
+    swapped_pairs = places.swapped_pairs
+    weights = FitWeights(len(models))
+    noise_df = measured.units - 1
+    cells = _on_scale(measured, scale)
+    beyond_fit = less_fit(cells.levels)
+    self_term = beyond_fit[:, models, models]
+    residuals = beyond_fit[:, places.targets, places.observers]
+    swapped_residuals = residuals[:, swapped_pairs]
+
+    # Noise of the self term, of the residuals, and what a residual shares with the swapped one.
+    noise_parts = less_fit(cells.factor)
+    self_parts = noise_parts[:, models, models]
+    pair_parts = noise_parts[:, places.targets, places.observers]
+    swapped_parts = pair_parts[:, swapped_pairs]
+    self_variance = np.square(self_parts).sum(axis=2)
+    self_variance = self_variance + weights.own_variance(cells.extra_variance)
+    self_variance = np.maximum(self_variance, LEAST_VARIANCE)
+    residual_variance = np.square(pair_parts).sum(axis=2)
+    residual_variance = residual_variance + weights.by_relation(
+        weights.residual**2, cells.extra_variance
+    )
+    residual_variance = np.maximum(residual_variance, LEAST_VARIANCE)
+    swapped_covariance = (pair_parts * swapped_parts).sum(axis=2)
+    swapped_covariance += weights.by_relation(
+        weights.residual * weights.swapped, cells.extra_variance
+    )
+
+    # Squares of the residuals' symmetric and antisymmetric part, beyond their noise.
+    symmetric_df = places.symmetric_df
+    antisymmetric_df = places.antisymmetric_df
+    symmetric = (residuals + swapped_residuals) / 2
+    antisymmetric = (residuals - swapped_residuals) / 2
+    both_variances = residual_variance + residual_variance[:, swapped_pairs]
+    symmetric_variance = np.maximum((both_variances + 2 * swapped_covariance) / 4, TINY)
+    antisymmetric_variance = np.maximum((both_variances - 2 * swapped_covariance) / 4, TINY)
+    symmetric_square = (symmetric**2).sum(axis=1) / symmetric_df
+    antisymmetric_square = (antisymmetric**2).sum(axis=1) / antisymmetric_df
+    symmetric_beyond = symmetric_square - symmetric_variance.sum(axis=1) / symmetric_df
+    antisymmetric_beyond = (
+        antisymmetric_square - antisymmetric_variance.sum(axis=1) / antisymmetric_df
+    )
+
+    # The self term against noise and pairs, with Satterthwaite's degrees of freedom.
+    symmetric_weight = 0.5 + weights.fit_variance
+    pairs_variance = symmetric_weight * np.maximum(symmetric_beyond, 0)
+    pairs_variance = pairs_variance + 0.5 * np.maximum(antisymmetric_beyond, 0)
+    total_variance = self_variance + pairs_variance[:, None]
+    symmetric_share = symmetric_weight * symmetric_square
+    antisymmetric_share = 0.5 * antisymmetric_square
+    pooled_df = _pooled_df(symmetric_share, antisymmetric_share, places)
+    pairs_df = np.clip(pooled_df, 1, noise_df)[:, None]
+    pairs_z = self_term / np.sqrt(total_variance)
+    half_width = -special.stdtrit(pairs_df, 0.025) * np.sqrt(total_variance)
+    advantage_low, advantage_high = _advantage_ends(
+        scale.inverse,
+        cells.levels[:, models, models],
+        self_term,
+        half_width,
+        measured.mean[:, places.own_cells],
+    )
+
+    spread_square = symmetric_beyond * symmetric_df + antisymmetric_beyond * antisymmetric_df
+    spread_square = spread_square / (symmetric_df + antisymmetric_df)
+    spread_square = np.maximum(spread_square, 0)
+    width = residual_variance + spread_square[:, None] * weights.residual_variance
+    largest_pair_z = (residuals / np.sqrt(width)).max(axis=1, keepdims=True)
+
+    fitted_levels = cells.levels[:, places.targets, places.observers] - residuals
+    fitted_means = np.clip(scale.inverse(fitted_levels), -1, 2)
+    squared_errors = (fitted_means - measured.mean[:, places.pair_cells]) ** 2
+    misfit = squared_errors / _bounded_variance(measured)[:, places.pair_cells]
+
+    # The self term of the target with what the pair shares fitted: s less a multiple of the pair's
+    # mean residual.
+    shared_variance = (self_parts[:, places.targets] * (pair_parts + swapped_parts)).sum(axis=2) / 2
+    shared_variance += weights.by_relation(
+        weights.own * (weights.residual + weights.swapped) / 2, cells.extra_variance
+    )
+    term_without_pair = self_term[:, places.targets] - weights.pair_share * symmetric
+    variance_without_pair = (
+        self_variance[:, places.targets]
+        - 2 * weights.pair_share * shared_variance
+        + weights.pair_share**2 * symmetric_variance
+    )
+    return _ScaleEvidence(
+        cells=cells,
+        noise_p=_upper_tail(self_term / np.sqrt(self_variance), noise_df),
+        pairs_p=_upper_tail(pairs_z, pairs_df),
+        is_above_all_pairs=pairs_z > largest_pair_z,
+        residual_z=residuals / np.sqrt(residual_variance),
+        likeness_z=symmetric / np.sqrt(symmetric_variance),
+        z_without_pair=term_without_pair / np.sqrt(np.maximum(variance_without_pair, TINY)),
+        misfit=misfit.sum(axis=1),
+        self_term=self_term,
+        advantage_low=advantage_low,
+        advantage_high=advantage_high,
+        spread=np.sqrt(spread_square),
+    )
+
+
+def _on_scale(measured: Moments, scale: "Scale") -> _ScaledCells:
+    size = math.isqrt(measured.mean.shape[1])
+    square = (len(measured.mean), size, size)
+    cell_values = measured.mean if scale.is_of_means else measured.share
+    slopes = scale.slope(cell_values)
+    factor = slopes[:, :, None] * measured.factor
+    return _ScaledCells(
+        levels=scale.transform(cell_values).reshape(square),
+        factor=factor.reshape(*square, -1),
+        extra_variance=(slopes**2 * _missing_variance(measured)).reshape(square),
+    )
+
+
+def _missing_variance(measured: Moments) -> FloatArray:
+    """[R, cell]: what a variance lacks to the least one."""
+    return np.asarray(np.maximum(measured.least_variance - measured.variance, 0))
+
+
+def _bounded_variance(measured: Moments) -> FloatArray:
+    """[R, cell]."""
+    return np.asarray(np.maximum(measured.variance + _missing_variance(measured), TINY))
+
+
+def _pooled_df(
+    symmetric_share: FloatArray, antisymmetric_share: FloatArray, places: _Places
+) -> FloatArray:
+    """Satterthwaite's degrees of freedom [R] of a sum of two squares [R]."""
+    sum_of_squares = (
+        symmetric_share**2 / places.symmetric_df + antisymmetric_share**2 / places.antisymmetric_df
+    )
+    pooled = (symmetric_share + antisymmetric_share) ** 2 / np.maximum(sum_of_squares, 1e-300)
+    fewest = min(places.symmetric_df, places.antisymmetric_df)
+    return np.asarray(np.where(sum_of_squares > 0, pooled, fewest))
+
+
+def _above_zero_p(measured: Moments, places: _Places) -> FloatArray:
+    """[R, model]."""
+    own_variance = _bounded_variance(measured)[:, places.own_cells]
+    z = measured.mean[:, places.own_cells] / np.sqrt(own_variance)
+    return _upper_tail(z, measured.units - 1)
+
+
+def _without_likest_p(
+    evidences: Sequence[_ScaleEvidence], places: _Places, noise_df: float
+) -> FloatArray:
+    """p [R, model] of the self term without the pair that matters most; 0 without a likeness."""
+    least_likeness_z = np.min([evidence.likeness_z for evidence in evidences], axis=0)
+    least_z_without_pair = np.min([evidence.z_without_pair for evidence in evidences], axis=0)
+    is_like = _upper_tail(least_likeness_z, noise_df) * (len(places.models) - 1) < LIKENESS_P
+    p_without_pair = np.where(is_like, _upper_tail(least_z_without_pair, noise_df), 0)
+    largest_by_model = [
+        p_without_pair[:, places.targets == model].max(axis=1) for model in places.models
+    ]
+    return np.stack(largest_by_model, axis=1)
 
 
 def _advantage_ends(
-    back: Callable[[FloatArray], FloatArray],
+    inverse: Callable[[FloatArray], FloatArray],
     own_levels: FloatArray,
-    s: FloatArray,
+    self_term: FloatArray,
     half_width: FloatArray,
     own_means: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
@@ -338,10 +506,10 @@ def _advantage_ends(
     both.
 
     Args:
-        back: Inverse of the scale.
+        inverse: Inverse of the scale.
         own_levels: Own cells on the scale [R, model].
-        s: Own cells above the fit, on the scale [R, model].
-        half_width: Half of the interval of `s`, on the scale.
+        self_term: Own cells above the fit, on the scale [R, model].
+        half_width: Half of the interval of the self term, on the scale.
         own_means: Own cells as scored [R, model].
     """
     are_shares = bool((own_means >= 0).all() and (own_means <= 1).all())
@@ -349,11 +517,11 @@ def _advantage_ends(
 
     def scores(levels: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            return np.clip(back(levels), *limits)
+            return np.clip(inverse(levels), *limits)
 
-    fitted = scores(own_levels - s)
-    low_of_fit = own_means - scores(own_levels - s + half_width)
-    high_of_fit = own_means - scores(own_levels - s - half_width)
+    fitted = scores(own_levels - self_term)
+    low_of_fit = own_means - scores(own_levels - self_term + half_width)
+    high_of_fit = own_means - scores(own_levels - self_term - half_width)
     low_of_own = scores(own_levels - half_width) - fitted
     high_of_own = scores(own_levels + half_width) - fitted
     return np.minimum(low_of_fit, low_of_own), np.maximum(high_of_fit, high_of_own)
@@ -363,18 +531,20 @@ def fit_alone(measured: Moments) -> FloatArray:
     """[cell]: cell means of one matrix by skill and predictability alone, on the scale that fits
     the others best.
     """
-    size = math.isqrt(measured.mean.shape[1])
-    target, observer = np.nonzero(~np.eye(size, dtype=bool))
-    off = target * size + observer
-    fits = []
-    for name, (there, _, back) in _scales(
-        measured.mean[:, off].min(axis=1, keepdims=True), floor=False
-    ).items():
-        level = measured.mean if name in AS_MEAN else measured.share
-        ease, skill = additive_effects(there(level[:1]).reshape(1, size, size))
-        cells = back((ease[0, :, None] + skill[0]).ravel())
-        fits.append((float(np.square(cells - measured.mean[0])[off].sum()), cells))
-    return np.asarray(np.clip(min(fits, key=lambda one: one[0])[1], 0, 1))
+    places = _Places(math.isqrt(measured.mean.shape[1]))
+    size = len(places.models)
+    lowest = measured.mean[:, places.pair_cells].min(axis=1, keepdims=True)
+    fits_with_errors = list[tuple[float, FloatArray]]()
+    for scale in _scales(lowest, floor=False).values():
+        cell_values = measured.mean if scale.is_of_means else measured.share
+        levels = scale.transform(cell_values[:1]).reshape(1, size, size)
+        ease, skill = additive_effects(levels)
+        fitted_means = scale.inverse((ease[0, :, None] + skill[0]).ravel())
+        squared_errors = np.square(fitted_means - measured.mean[0])
+        error = float(squared_errors[places.pair_cells].sum())
+        fits_with_errors.append((error, fitted_means))
+    _, best_fit = min(fits_with_errors, key=lambda error_and_fit: error_and_fit[0])
+    return np.asarray(np.clip(best_fit, 0, 1))
 
 
 def additive_effects(y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -385,10 +555,13 @@ def additive_effects(y: FloatArray) -> tuple[FloatArray, FloatArray]:
         y: [R, target, observer, …]; what stands on the diagonal is in no fit.
     """
     size = y.shape[1]
-    own = y[:, np.arange(size), np.arange(size)]
-    target_sums, observer_sums = y.sum(axis=2) - own, y.sum(axis=1) - own
+    models = np.arange(size)
+    own = y[:, models, models]
+    target_sums = y.sum(axis=2) - own
+    observer_sums = y.sum(axis=1) - own
     effects_sum = target_sums.sum(axis=1, keepdims=True) / (2 * (size - 1))
-    target_sums, observer_sums = target_sums - effects_sum, observer_sums - effects_sum
+    target_sums = target_sums - effects_sum
+    observer_sums = observer_sums - effects_sum
     determinant = size * (size - 2)
     ease = ((size - 1) * target_sums + observer_sums) / determinant
     skill = (target_sums + (size - 1) * observer_sums) / determinant
@@ -396,119 +569,165 @@ def additive_effects(y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def less_fit(y: FloatArray) -> FloatArray:
-    """`y  # [R, target, observer, …]` less the additive fit to its off-diagonal cells: residuals; s on the diagonal."""
+    """`y  # [R, target, observer, …]` less the additive fit to its off-diagonal cells: residuals;
+    s on the diagonal.
+    """
     ease, skill = additive_effects(y)
     return np.asarray(y - ease[:, :, None] - skill[:, None])
 
 
-def _itself_above_others(
-    on: list[tuple[FloatArray, FloatArray, FloatArray]], expert: npt.NDArray[np.bool_], df: float
+def _itself_above_others_p(
+    evidences: Sequence[_ScaleEvidence], places: _Places, noise_df: float
 ) -> FloatArray:
     """p [R, model] that an observer that stands out on another target beats itself on every other
-    one.
+    one; 0 for those that do not stand out.
 
     The contrast is its score on itself less that on j, compared with the others' scores on both.
-
-    Args:
-        on: Levels [R, target, observer], factor [R, target, observer, part] and further variances
-            [R, target, observer] of the cells, by scale.
-        expert: [R, model]: True for those that are tested.
-        df: Degrees of freedom of the noise.
     """
-    size = expert.shape[1]
-    out = np.zeros(expert.shape)
-    for i in map(int, np.flatnonzero(expert.any(axis=0))):
-        at = np.flatnonzero(expert[:, i])
+    size = len(places.models)
+    # The largest p of all scales is that of the smallest z.
+    least_residual_z = np.min([evidence.residual_z for evidence in evidences], axis=0)
+    stands_out = _upper_tail(least_residual_z, noise_df) * (size - 1) < EXPERT_P
+    p_values = np.zeros((len(stands_out), size))
+    for model in map(int, places.models):
+        is_expert = stands_out[:, places.observers == model].any(axis=1)
+        experts = np.flatnonzero(is_expert)
+        if not len(experts):
+            continue
         p_by_scale = []
-        for y, factor, extra in on:
-            own, on_other, rest_own, rest_other = _cells_of_contrast(y[at], i)
-            contrast = own - on_other - (rest_own - rest_other) / (size - 2)
-            own, on_other, rest_own, rest_other = _cells_of_contrast(factor[at], i)
-            parts = own - on_other - (rest_own - rest_other) / (size - 2)
-            own, on_other, rest_own, rest_other = _cells_of_contrast(extra[at], i)
+        for evidence in evidences:
+            cells = evidence.cells
+            contrast = _contrast(_cells_of_contrast(cells.levels[experts], model), size)
+            contrast_parts = _contrast(_cells_of_contrast(cells.factor[experts], model), size)
+            extra = _cells_of_contrast(cells.extra_variance[experts], model)
             variance = (
-                np.square(parts).sum(axis=2)
-                + own
-                + on_other
-                + (rest_own + rest_other) / (size - 2) ** 2
+                np.square(contrast_parts).sum(axis=2)
+                + extra.own
+                + extra.on_other
+                + (extra.rest_own + extra.rest_other) / (size - 2) ** 2
             )
-            p_by_scale.append(_tail(contrast / np.sqrt(np.maximum(variance, LEAST_VARIANCE)), df))
-        out[at, i] = np.max(p_by_scale, axis=(0, 2))
-    return out
+            z = contrast / np.sqrt(np.maximum(variance, LEAST_VARIANCE))
+            p_by_scale.append(_upper_tail(z, noise_df))
+        p_values[experts, model] = np.max(p_by_scale, axis=(0, 2))
+    return p_values
 
 
-def _cells_of_contrast(
-    cells: FloatArray, i: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The own cell of i, i on each other target j, and the sums of the observers other than i and j
-    on i and on j.
+@dataclass(frozen=True)
+class _ContrastCells:
+    """Cells of observer i and of the others on i and on each other target j, each [R, j, …]."""
+
+    own: FloatArray
+    """i on itself, [R, 1, …]."""
+    on_other: FloatArray
+    """i on j."""
+    rest_own: FloatArray
+    """Sum of the observers other than i and j on i."""
+    rest_other: FloatArray
+    """Sum of the observers other than i and j on j."""
+
+
+def _contrast(cells: _ContrastCells, size: int) -> FloatArray:
+    rest = (cells.rest_own - cells.rest_other) / (size - 2)
+    return np.asarray(cells.own - cells.on_other - rest)
+
+
+def _cells_of_contrast(cells: FloatArray, model: int) -> _ContrastCells:
+    """The cells that the contrasts of one model are of.
 
     Args:
-        cells: [R, target, observer, …]. Results are [R, j, …].
-        i: A model.
+        cells: [R, target, observer, …].
+        model: The observer i.
     """
-    others = np.delete(np.arange(cells.shape[1]), i)
-    sums = cells.sum(axis=2)
-    own, on_other = cells[:, i, i][:, None], cells[:, others, i]
-    rest_own = sums[:, i][:, None] - own - cells[:, i, others]
-    rest_other = sums[:, others] - on_other - cells[:, others, others]
-    return own, on_other, rest_own, rest_other
+    others = np.delete(np.arange(cells.shape[1]), model)
+    target_sums = cells.sum(axis=2)
+    own = cells[:, model, model][:, None]
+    on_other = cells[:, others, model]
+    others_on_own = cells[:, model, others]
+    others_on_themselves = cells[:, others, others]
+    return _ContrastCells(
+        own=own,
+        on_other=on_other,
+        rest_own=target_sums[:, model][:, None] - own - others_on_own,
+        rest_other=target_sums[:, others] - on_other - others_on_themselves,
+    )
 
 
 def _outsiders(measured: Moments) -> npt.NDArray[np.bool_]:
     """The array `OwnCells.outsider` of one matrix."""
     size = math.isqrt(measured.mean.shape[1])
-    out = np.zeros(size, dtype=bool)
-    (ease,), (skill,) = additive_effects(special.logit(measured.share[:1]).reshape(1, size, size))
-    i = int(np.argmin(ease + skill))
-    others = np.delete(np.arange(size), i)
-    apart = np.sort((ease + skill)[others])
-    if (
-        ease[i] >= ease[others].min()
-        or skill[i] >= skill[others].min()
-        or apart[0] - (ease + skill)[i] < np.ptp(apart) / 2
-    ):
-        return out
+    is_outsider = np.zeros(size, dtype=bool)
+    levels = special.logit(measured.share[:1]).reshape(1, size, size)
+    (ease,), (skill,) = additive_effects(levels)
+    effects = ease + skill
+    candidate = int(np.argmin(effects))
+    others = np.delete(np.arange(size), candidate)
+    other_effects = np.sort(effects[others])
+    if ease[candidate] >= ease[others].min() or skill[candidate] >= skill[others].min():
+        return is_outsider
+    if other_effects[0] - effects[candidate] < np.ptp(other_effects) / 2:
+        return is_outsider
+
     weights = np.zeros((size, size))
     weights[np.ix_(others, others)] = -(1 - np.eye(size - 1)) / ((size - 1) * (size - 2))
-    weights[i, i] = 1
-    flat = weights.ravel()
-    variance = float(np.square(flat @ measured.factor[0]).sum())
-    better = measured.mean[0] @ flat / np.sqrt(variance + measured.least[0, i * (size + 1)])
-    out[i] = _tail(better, measured.units - 1) >= 0.05
-    return out
+    weights[candidate, candidate] = 1
+    cell_weights = weights.ravel()
+    variance = float(np.square(cell_weights @ measured.factor[0]).sum())
+    variance = variance + measured.least_variance[0, candidate * (size + 1)]
+    z = measured.mean[0] @ cell_weights / np.sqrt(variance)
+    is_outsider[candidate] = _upper_tail(z, measured.units - 1) >= 0.05
+    return is_outsider
 
 
-def _tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
+def _upper_tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
+    """One-sided p by Student's t."""
     return np.asarray(special.stdtr(df, -np.asarray(z)))
 
 
-Scale = tuple[
-    Callable[[FloatArray], FloatArray],
-    Callable[[FloatArray], FloatArray],
-    Callable[[FloatArray], FloatArray],
-]
-"""Transformation, its slope, and its inverse."""
-AS_MEAN, ABOVE = ("x",), "log above"
+@dataclass(frozen=True)
+class Scale:
+    """A scale of cell means."""
+
+    transform: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+    """Derivative of the transformation."""
+    inverse: Callable[[FloatArray], FloatArray]
+    is_of_means: bool = False
+    """Whether it is of the means as they are, not of those kept off 0 and 1 (`Moments.share`)."""
 
 
 def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
-    """Name → scale. A floor adds logarithms of what is above a share of the `lowest  # [R, 1]` cell of others."""
-
-    def above(c: FloatArray) -> Scale:
-        def up(a: FloatArray) -> FloatArray:
-            return np.asarray(np.maximum(a - c, 1e-3))
-
-        return lambda a: np.log(up(a)), lambda a: 1 / up(a), lambda y: np.exp(y) + c
-
-    found: dict[str, Scale] = {
-        "x": (lambda a: a, np.ones_like, lambda y: y),
-        "log": (np.log, lambda a: 1 / a, np.exp),
-        "logit": (special.logit, lambda a: 1 / (a * (1 - a)), special.expit),
-        "failures": (lambda a: -np.log1p(-a), lambda a: 1 / (1 - a), lambda y: -np.expm1(-y)),
+    """Name → scale. A floor adds logarithms of what is above a share of the `lowest  # [R, 1]` cell
+    of others.
+    """
+    scales = {
+        "x": Scale(lambda mean: mean, np.ones_like, lambda level: level, is_of_means=True),
+        "log": Scale(np.log, lambda share: 1 / share, np.exp),
+        "logit": Scale(special.logit, lambda share: 1 / (share * (1 - share)), special.expit),
+        "failures": Scale(
+            lambda share: -np.log1p(-share),
+            lambda share: 1 / (1 - share),
+            lambda level: -np.expm1(-level),
+        ),
     }
-    shares = (0.5, 0.8) if floor else ()
-    return found | {f"{ABOVE} {share}": above(share * np.maximum(lowest, 0)) for share in shares}
+    if floor:
+        for floor_share in (0.5, 0.8):
+            floors = floor_share * np.maximum(lowest, 0)
+            scales[f"log above {floor_share}"] = _log_above(floors)
+    return scales
+
+
+def _log_above(floors: FloatArray) -> Scale:
+    """Logarithm of what is above a floor [R, 1]."""
+
+    def above_floor(means: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(means - floors, 1e-3))
+
+    return Scale(
+        transform=lambda means: np.log(above_floor(means)),
+        slope=lambda means: 1 / above_floor(means),
+        inverse=lambda levels: np.exp(levels) + floors,
+        is_of_means=True,
+    )
 
 
 class FitWeights:
@@ -522,16 +741,21 @@ class FitWeights:
     """
 
     def __init__(self, size: int) -> None:
-        both, one, none = (shared - size / (size - 1) for shared in (2 * (size - 1), size - 1, 0))
-        fitted = np.array([both, 2 - size / (size - 1), one, one, 1 + none, 1 + none, none]) / (
-            size * (size - 2)
-        )
+        mean_share = size / (size - 1)
+        no_model = -mean_share
+        one_model = size - 1 - mean_share
+        two_models = 2 * (size - 1) - mean_share
+        swapped = 2 - mean_share
+        crossed = 1 + no_model
+        fitted = np.array([two_models, swapped, one_model, one_model, crossed, crossed, no_model])
+        fitted = fitted / (size * (size - 2))
         self.size = size
         self.residual = np.array([1.0, 0, 0, 0, 0, 0, 0]) - fitted
         """[relation]: weights of the residual of (t, o)."""
         self.swapped = self.residual[[1, 0, 4, 5, 2, 3, 6]]
         """[relation]: weights of the residual of (o, t)."""
-        touching, apart = -1 / (size - 1), 1 / ((size - 1) * (size - 2))
+        touching = -1 / (size - 1)
+        apart = 1 / ((size - 1) * (size - 2))
         self.own = np.array([touching, touching, touching, apart, apart, touching, apart])
         """[relation]: weights of the off-diagonal cells in s[t]."""
         cells_in_relation = np.array([1, 1, *[size - 2] * 4, (size - 2) * (size - 3)])
@@ -552,24 +776,32 @@ class FitWeights:
             weights: [relation].
             values: [R, target, observer].
         """
-        target, observer = np.nonzero(~np.eye(self.size, dtype=bool))
-        own = values[:, np.arange(self.size), np.arange(self.size)]
-        target_sums, observer_sums = values.sum(axis=2) - own, values.sum(axis=1) - own
-        same, swap = values[:, target, observer], values[:, observer, target]
+        targets, observers = np.nonzero(~np.eye(self.size, dtype=bool))
+        models = np.arange(self.size)
+        own = values[:, models, models]
+        target_sums = values.sum(axis=2) - own
+        observer_sums = values.sum(axis=1) - own
+        same_cell = values[:, targets, observers]
+        swapped_cell = values[:, observers, targets]
         touching = [
-            target_sums[:, target] - same,
-            observer_sums[:, observer] - same,
-            target_sums[:, observer] - swap,
-            observer_sums[:, target] - swap,
+            target_sums[:, targets] - same_cell,
+            observer_sums[:, observers] - same_cell,
+            target_sums[:, observers] - swapped_cell,
+            observer_sums[:, targets] - swapped_cell,
         ]
-        rest = target_sums.sum(axis=1, keepdims=True) - same - swap - sum(touching)
-        relations = np.stack([same, swap, *touching, rest], axis=2)
+        total = target_sums.sum(axis=1, keepdims=True)
+        apart = total - same_cell - swapped_cell - sum(touching)
+        relations = np.stack([same_cell, swapped_cell, *touching, apart], axis=2)
         return np.asarray(relations @ weights)
 
     def own_variance(self, values: FloatArray) -> FloatArray:
-        """Variance [R, model] of s, where `values  # [R, target, observer]` are variances of independent cells."""
-        own = values[:, np.arange(self.size), np.arange(self.size)]
+        """Variance [R, model] of s, where `values  # [R, target, observer]` are variances of
+        independent cells.
+        """
+        models = np.arange(self.size)
+        own = values[:, models, models]
         touching = values.sum(axis=2) + values.sum(axis=1) - 2 * own
         off_diagonal = values.sum(axis=(1, 2))[:, None] - own.sum(axis=1, keepdims=True)
         apart = off_diagonal - touching
-        return np.asarray(own + self.own[0] ** 2 * touching + self.own[3] ** 2 * apart)
+        own_variance = own + self.own[0] ** 2 * touching + self.own[3] ** 2 * apart
+        return np.asarray(own_variance)

@@ -34,8 +34,8 @@ import numpy as np
 
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.pairs import (
-    AS_NEEDED,
-    OVER_PAIRS,
+    ABOVE_ALL_PAIRS,
+    CONDITIONAL_STEPS,
     OwnCells,
     completed,
     moments,
@@ -73,16 +73,16 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
     expected = expected_from_votes(x, vote_shares(scores, stand_ins))
     z = completed(x[None]) - np.where(np.isnan(expected), 0.0, expected)
     beyond_votes = steps_of(moments(z), scale_names=("x",))
-    for name in ("noise", *AS_NEEDED):
+    for name in ("noise", *CONDITIONAL_STEPS):
         steps[name] = np.maximum(scored.steps[name], beyond_votes.steps[name][0])
-    for name in ("pairs", OVER_PAIRS):
+    for name in ("pairs", ABOVE_ALL_PAIRS):
         steps[name] = beyond_votes.steps[name][0]
     return replace(
         scored,
         steps=steps,
-        over=beyond_votes.over[0],
-        over_low=beyond_votes.over_low[0],
-        over_high=beyond_votes.over_high[0],
+        advantage=beyond_votes.advantage[0],
+        advantage_low=beyond_votes.advantage_low[0],
+        advantage_high=beyond_votes.advantage_high[0],
         spread=float(beyond_votes.spread[0]),
     )
 
@@ -128,7 +128,8 @@ def hits_beyond_agreement(x: FloatArray) -> FloatArray:
     The mean over pairs t', o' of other models, t' ≠ o', of x[t, o] x[t', o'] - x[t, o'] x[t', o].
 
     Args:
-        x: Scores less habit, [target, observer, item]; NaN where unscored, which agrees with nobody.
+        x: Scores less habit, [target, observer, item]; NaN where unscored, which agrees with
+            nobody.
     """
     size = len(x)
     own = np.arange(size)

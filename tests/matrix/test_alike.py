@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from selfprobe.studies.matrix.habit import ALL, SMALLEST, groups
+from selfprobe.studies.matrix.habit import ALL_ITEMS, SMALLEST_GROUP, groups
 
 QUESTIONS = [
     *(f"Why is topic{i} a thing that people like to speak of at length?" for i in range(20)),
@@ -18,7 +18,7 @@ def seen(texts: list[str], kinds: list[str] | None = None) -> dict[str, pd.Serie
 
 def test_first_word_last_sign_punctuation_and_length_are_seen() -> None:
     found = seen(QUESTIONS)
-    assert found[ALL].nunique() == 1
+    assert found[ALL_ITEMS].nunique() == 1
     assert found["last sign"].nunique() == 2 and found["last sign"].iloc[0] == "?"
     assert found["first word"].iloc[0] == "why" and found["first word"].iloc[20] == "write"
     assert found["length"].iloc[0] != found["length"].iloc[20] and "kind" not in found
@@ -26,7 +26,7 @@ def test_first_word_last_sign_punctuation_and_length_are_seen() -> None:
 
 def test_groups_too_small_to_tell_a_habit_go_to_the_largest() -> None:
     for group in seen(QUESTIONS).values():
-        assert group.value_counts().min() >= SMALLEST
+        assert group.value_counts().min() >= SMALLEST_GROUP
 
 
 def test_five_kinds_of_fifty_items_stay_five() -> None:
@@ -46,4 +46,4 @@ def test_the_data_sets_kinds_are_one_of_them_and_topics_need_many_items() -> Non
 
 
 def test_items_that_show_nothing_are_all_alike() -> None:
-    assert list(seen(["", "", ""])) == [ALL]
+    assert list(seen(["", "", ""])) == [ALL_ITEMS]

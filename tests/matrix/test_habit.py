@@ -9,7 +9,7 @@ import pytest
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.scorers.dilemma import item_scores
-from selfprobe.studies.matrix.habit import ALL, item_specific
+from selfprobe.studies.matrix.habit import ALL_ITEMS, item_specific
 from selfprobe.studies.matrix.table import TaskMatrix
 
 
@@ -60,7 +60,7 @@ def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> N
     rows, matrix = one_model(said, said)
     kinds = pd.Series(["can", "can", "what", "what"] * 5, matrix.items)
     within = item_specific(
-        rows, matrix, measure(), {ALL: pd.Series("", matrix.items), "kind": kinds}
+        rows, matrix, measure(), {ALL_ITEMS: pd.Series("", matrix.items), "kind": kinds}
     )
     over_all = item_specific(rows, matrix, measure())
     assert (
@@ -69,7 +69,7 @@ def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> N
     )
     assert over_all.scores.mean() > 0.4
     assert (
-        within.by[0] == pytest.approx({ALL: over_all.habit[0, 0], "kind": 1.0})
+        within.by[0] == pytest.approx({ALL_ITEMS: over_all.habit[0, 0], "kind": 1.0})
         and within.habit[0, 0] == 1
     )
 
@@ -132,7 +132,10 @@ def test_counting_equal_words_is_grading_all_pairs_by_equality() -> None:
     )  # two epochs an item
     rows = pd.concat([rows.assign(target=model) for model in models])
     x = rows.groupby(["target", "observer", "item"]).value.mean().to_numpy().reshape(3, 3, 30)
-    kinds = {ALL: pd.Series("", items), "kind": pd.Series(np.repeat(["u", "v", "w"], 10), items)}
+    kinds = {
+        ALL_ITEMS: pd.Series("", items),
+        "kind": pd.Series(np.repeat(["u", "v", "w"], 10), items),
+    }
     counted, graded = (
         item_specific(rows, TaskMatrix("words", models, items, x, {}), measure(right=right), kinds)
         for right in (operator.eq, lambda one, other: one == other)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from inspect_ai.model import get_model
 
-from selfprobe.scorers.decision import NO_PREDICTION, Decision
+from selfprobe.scorers.decision import Decision
 from selfprobe.studies.matrix.table import crossed_columns, matrix_of, read_matrices
 
 FAULTY = (
@@ -70,7 +70,6 @@ OTHER_WORD = Decision(key="k1", value=0, truth="a", said="b")
 REFUSED = Decision(key="k1", unscored="target_refusal", said="a")
 UNREAD = Decision(key="k1", unscored="invalid_response_format", truth="b")
 BOTH = Decision(key="k1", unscored="target_refusal", unread="truncated")
-OLD = Decision(key="k1", unscored="target_refusal")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,6 @@ OLD = Decision(key="k1", unscored="target_refusal")
             GOOD, REFUSED, 1, None, id="a prediction counts though its own truth is hidden"
         ),
         pytest.param(GOOD, BOTH, None, "truncated", id="of both faults the observer's own"),
-        pytest.param(GOOD, OLD, None, NO_PREDICTION, id="a log that keeps one reason for both"),
     ],
 )
 @pytest.mark.parametrize("task", ["kth_word", "heads_up"])

@@ -24,7 +24,7 @@ from scipy import special
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import FloatArray, mode_baseline
-from selfprobe.studies.matrix.habit import ALL, Specific, groups, item_specific
+from selfprobe.studies.matrix.habit import ALL_ITEMS, Specific, groups, item_specific
 from selfprobe.studies.matrix.rows import INFORMED
 from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
@@ -393,7 +393,7 @@ def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: i
         )
 
     x, stood = graded(said), graded(truth)
-    seen = {ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(len(at))]))}
+    seen = {ALL_ITEMS: pd.Series("", pd.Index([f"q{i:04}" for i in range(len(at))]))}
     return x, without_habit(said, truth), modes(truth, seen), stood
 
 
@@ -477,7 +477,7 @@ def modes(truth: FloatArray, alike: Mapping[str, pd.Series]) -> dict[str, FloatA
             at = (group == one).to_numpy()
             for k in range(truth.shape[2]):
                 hit[:, at, k] = [mode_baseline(row) for row in truth[:, at, k]]
-        hits["mode" if name == ALL else f"mode by {name}"] = hit.mean(axis=2)
+        hits["mode" if name == ALL_ITEMS else f"mode by {name}"] = hit.mean(axis=2)
     return hits
 
 
@@ -485,7 +485,7 @@ def specific(
     x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[str, pd.Series]
 ) -> Specific:
     """The item-specific scores of words [model, item, k] that were said of oneself and were true."""
-    models, names = [f"m{i:02}" for i in range(len(x))], list(alike[ALL].index)
+    models, names = [f"m{i:02}" for i in range(len(x))], list(alike[ALL_ITEMS].index)
     t, o, i, k = (axis.ravel() for axis in np.indices((*x.shape, truth.shape[2])))
     rows = pd.DataFrame(
         {"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]}

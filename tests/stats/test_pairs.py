@@ -49,7 +49,7 @@ def test_the_own_cell_above_the_fit_of_least_squares() -> None:
     design[np.arange(20), target] = design[np.arange(20), 5 + observer] = 1
     effects, *_ = np.linalg.lstsq(design, a[target, observer], rcond=None)
     found = own_cells(np.repeat(a[:, :, None], 50, axis=2) + rng(2).normal(0, 1e-9, (5, 5, 50)))
-    assert found.over == pytest.approx(np.diag(a) - effects[:5] - effects[5:], abs=1e-6)
+    assert found.advantage == pytest.approx(np.diag(a) - effects[:5] - effects[5:], abs=1e-6)
 
 
 @pytest.mark.parametrize("size", [4, 5, 9])

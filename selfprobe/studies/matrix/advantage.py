@@ -1,7 +1,8 @@
 """Does a model predict itself better than others predict it? (Paper 003, §4.1 and G.3.)
 
-Scores are `x  # [target, observer, item]`, NaN where unscored, observers in the order of targets; average the epochs
-and keys of an item before. One difference carries everything here, for target i and another observer j:
+Scores are `x  # [target, observer, item]`, NaN where unscored, observers in the order of targets;
+average the epochs and keys of an item before. One difference carries everything here, for target i
+and another observer j:
 
     d_ij = (x_ii - x_ij) - (skill of i - skill of j on the targets that are neither i nor j)
 
@@ -87,24 +88,33 @@ def double_centre(matrix: npt.ArrayLike) -> FloatArray:
 
 
 def _checked(x: npt.ArrayLike, models: Sequence[str] | None) -> tuple[FloatArray, list[str]]:
+    """Scores of the items that some cell has, and the models' names."""
     scores = np.asarray(x, dtype=float)
     if scores.ndim != 3 or scores.shape[0] != scores.shape[1] or len(scores) < 2:
         raise ValueError(
             f"expected [target, observer, item] of two or more models, got shape {scores.shape}"
         )
-    names = list(models) if models is not None else [f"model {i + 1}" for i in range(len(scores))]
-    if len(names) != len(scores) or len(set(names)) != len(names):
-        raise ValueError(f"expected {len(scores)} different model names, got {names}")
-    return scores[:, :, ~np.isnan(scores).all(axis=(0, 1))], names
+    size = len(scores)
+    if models is None:
+        names = [f"model {number}" for number in range(1, size + 1)]
+    else:
+        names = list(models)
+    if len(names) != size or len(set(names)) != size:
+        raise ValueError(f"expected {size} different model names, got {names}")
+    is_unscored_item = np.isnan(scores).all(axis=(0, 1))
+    return scores[:, :, ~is_unscored_item], names
 
 
 def _empty_cell(scores: FloatArray, names: list[str]) -> str:
     """Why nothing can be said, when a cell has no score."""
-    holes = np.argwhere(np.isnan(scores).all(axis=2))
-    if not len(holes):
+    empty_cells = np.argwhere(np.isnan(scores).all(axis=2))
+    if not len(empty_cells):
         return ""
-    more = f" and {len(holes) - 1} more" if len(holes) > 1 else ""
-    return f"no score in cell (target {names[holes[0][0]]}, observer {names[holes[0][1]]}){more}"
+    target, observer = empty_cells[0]
+    reason = f"no score in cell (target {names[target]}, observer {names[observer]})"
+    if len(empty_cells) > 1:
+        reason += f" and {len(empty_cells) - 1} more"
+    return reason
 
 
 def total_weights(size: int) -> FloatArray:
@@ -115,48 +125,70 @@ def total_weights(size: int) -> FloatArray:
 def _own_weights(size: int) -> FloatArray:
     """w[i, target, observer] with the mean over j of d_ij = Σ w·A, for three models or more."""
     weights = np.zeros((size,) * 3)
-    for i, j in zip(*np.nonzero(~np.eye(size, dtype=bool)), strict=True):
-        common = [t for t in range(size) if t not in (i, j)]
+    for i, j in itertools.permutations(range(size), 2):
+        third_targets = [target for target in range(size) if target not in (i, j)]
         weights[i, i, i] += 1
         weights[i, i, j] -= 1
-        weights[i, common, i] -= 1 / len(common)
-        weights[i, common, j] += 1 / len(common)
+        weights[i, third_targets, i] -= 1 / len(third_targets)
+        weights[i, third_targets, j] += 1 / len(third_targets)
     return weights / (size - 1)
 
 
-def _contrasts(
-    scores: FloatArray, weights: FloatArray, level: float
-) -> list[tuple[Estimate, float, float]]:
-    """Estimate with t interval, SE and one-sided p of each Σ w·A, weights[k, target, observer], Σ w
-    = 0.
+@dataclass(frozen=True)
+class _Contrast:
+    """A weighted sum of cell means."""
+
+    estimate: Estimate
+    se: float
+    p: float
+    """One-sided."""
+
+
+def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[_Contrast]:
+    """Each Σ w·A with its t interval, for weights[k, target, observer], Σ w = 0.
 
     Items are the clusters, shared by all cells. If the items do not differ at all, a t interval
     would have no width; for scores in [0, 1] the contrast lies in ±Σ|w|/2 and Wilson's interval on
     that range is taken instead.
     """
-    n, scored = scores.shape[2], ~np.isnan(scores)
-    means, counts = np.nanmean(scores, axis=2), scored.sum(axis=2)
-    residuals = np.where(scored, scores - means[:, :, None], 0.0) * (n / counts)[:, :, None]
-    influence = np.tensordot(weights, residuals, 2)  # [k, item]
-    results = []
-    for w, row in zip(weights, influence, strict=True):
-        value = float((w * means).sum())
-        se = math.sqrt(float(row @ row) / (n * (n - 1))) if n > 1 else math.nan
+    item_count = scores.shape[2]
+    is_scored = ~np.isnan(scores)
+    means = np.nanmean(scores, axis=2)
+    counts = is_scored.sum(axis=2)
+    deviations = np.where(is_scored, scores - means[:, :, None], 0.0)
+    residuals = deviations * (item_count / counts)[:, :, None]
+    influences = np.tensordot(weights, residuals, 2)  # [k, item]
+    are_shares = np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1
+
+    contrasts = list[_Contrast]()
+    for cell_weights, item_influence in zip(weights, influences, strict=True):
+        value = float((cell_weights * means).sum())
+        if item_count < 2:
+            reason = "no interval from one item or cluster"
+            estimate = undefined(reason, n=item_count, value=value)
+            contrasts.append(_Contrast(estimate, math.nan, math.nan))
+            continue
+
+        df = item_count - 1
+        se = math.sqrt(float(item_influence @ item_influence) / (item_count * df))
         if se > 1e-12:
-            half, p = (
-                -float(special.stdtrit(n - 1, (1 - level) / 2)) * se,
-                float(special.stdtr(n - 1, -value / se)),
+            half_width = -float(special.stdtrit(df, (1 - level) / 2)) * se
+            estimate = Estimate(
+                value, value - half_width, value + half_width, item_count, "item", se=se
             )
-            results.append((Estimate(value, value - half, value + half, n, "item", se=se), se, p))
-        elif n > 1 and np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1:
-            bound = float(np.abs(w).sum() / 2)
-            low, high = wilson((value / bound + 1) / 2, n, df=n - 1, level=level)
-            estimate = Estimate(value, (2 * low - 1) * bound, (2 * high - 1) * bound, n, "item")
-            results.append((estimate, se, float(special.ndtr(-value / bound * math.sqrt(n)))))
+            p = float(special.stdtr(df, -value / se))
+        elif are_shares:
+            bound = float(np.abs(cell_weights).sum() / 2)
+            low, high = wilson((value / bound + 1) / 2, item_count, df=df, level=level)
+            estimate = Estimate(
+                value, (2 * low - 1) * bound, (2 * high - 1) * bound, item_count, "item"
+            )
+            p = float(special.ndtr(-value / bound * math.sqrt(item_count)))
         else:
-            reason = "all items are alike" if n > 1 else "no interval from one item or cluster"
-            results.append((undefined(reason, n=n, value=value), se, math.nan))
-    return results
+            estimate = undefined("all items are alike", n=item_count, value=value)
+            p = math.nan
+        contrasts.append(_Contrast(estimate, se, p))
+    return contrasts
 
 
 def self_advantage(
@@ -166,7 +198,8 @@ def self_advantage(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> SelfAdvantage:
-    """Linear self advantage of `x  # [target, observer, item]` with item-level inference; see the module's top.
+    """Linear self advantage of `x  # [target, observer, item]` with item-level inference; see the
+    module's top.
 
     A cell without any score makes everything undefined, with a reason that names the cell. T and
     the own advantages are estimates on an additive scale, where skill times predictability looks
@@ -174,22 +207,38 @@ def self_advantage(
     """
     scores, names = _checked(x, models)
     size = len(scores)
-    if empty := _empty_cell(scores, names):
-        hole, nothing = undefined(empty), np.full((size, size), math.nan)
-        own = tuple(ModelAdvantage(name, hole) for name in names)
+    reason = _empty_cell(scores, names)
+    if reason:
+        hole = undefined(reason)
+        no_numbers = np.full((size, size), math.nan)
         return SelfAdvantage(
-            hole, math.nan, math.nan, Permutation(math.nan, 0, True), own, nothing, nothing
+            total=hole,
+            se=math.nan,
+            p=math.nan,
+            permutation=Permutation(math.nan, 0, True),
+            models=tuple(ModelAdvantage(name, hole) for name in names),
+            means=no_numbers,
+            centred=no_numbers,
         )
-    means, centred = np.nanmean(scores, axis=2), double_centre(np.nanmean(scores, axis=2))
-    total, se, p_total = _contrasts(scores, total_weights(size)[None], level)[0]
+
+    means = np.nanmean(scores, axis=2)
+    centred = double_centre(means)
+    total = _contrasts(scores, total_weights(size)[None], level)[0]
     permutation = observers_permuted(centred, rng=rng)
-    if size == 2:
-        return SelfAdvantage(total, se, p_total, permutation, (), means, centred)
-    found = _contrasts(scores, _own_weights(size), level)
-    own = tuple(
-        ModelAdvantage(name, estimate) for name, (estimate, _, _) in zip(names, found, strict=True)
+    own_advantages = list[ModelAdvantage]()
+    if size > 2:
+        own_contrasts = _contrasts(scores, _own_weights(size), level)
+        for name, contrast in zip(names, own_contrasts, strict=True):
+            own_advantages.append(ModelAdvantage(name, contrast.estimate))
+    return SelfAdvantage(
+        total=total.estimate,
+        se=total.se,
+        p=total.p,
+        permutation=permutation,
+        models=tuple(own_advantages),
+        means=means,
+        centred=centred,
     )
-    return SelfAdvantage(total, se, p_total, permutation, own, means, centred)
 
 
 def total_of(
@@ -197,9 +246,11 @@ def total_of(
 ) -> Estimate:
     """T alone, with its item-level interval; as in `self_advantage`."""
     scores, names = _checked(x, models)
-    if empty := _empty_cell(scores, names):
-        return undefined(empty)
-    return _contrasts(scores, total_weights(len(scores))[None], level)[0][0]
+    reason = _empty_cell(scores, names)
+    if reason:
+        return undefined(reason)
+    total = _contrasts(scores, total_weights(len(scores))[None], level)[0]
+    return total.estimate
 
 
 def total_bounds(x: npt.ArrayLike) -> tuple[float, float]:
@@ -210,45 +261,46 @@ def total_bounds(x: npt.ArrayLike) -> tuple[float, float]:
     where scores leave [0, 1], or a cell stays empty.
     """
     scores, _ = _checked(x, None)
-    known = ~np.isnan(scores)
-    if (scores[known] < 0).any() or (scores[known] > 1).any():
+    size = len(scores)
+    is_scored = ~np.isnan(scores)
+    if (scores[is_scored] < 0).any() or (scores[is_scored] > 1).any():
         return math.nan, math.nan
-    missing, own = (
-        ~known & known.any(axis=1, keepdims=True),
-        np.eye(len(scores), dtype=bool)[:, :, None],
-    )
-    ends = []
-    for worst in (True, False):
-        filled = np.where(
-            missing, np.where(own, 0.0 if worst else 1.0, 1.0 if worst else 0.0), scores
-        )
-        counts = (~np.isnan(filled)).sum(axis=2)
-        means = np.nansum(filled, axis=2) / np.where(counts, counts, math.nan)
-        ends.append(float((total_weights(len(scores)) * means).sum()))
-    return ends[0], ends[1]
+    is_missing = ~is_scored & is_scored.any(axis=1, keepdims=True)
+    is_own = np.eye(size, dtype=bool)[:, :, None]
+    bounds = []
+    for own_score, other_score in ((0.0, 1.0), (1.0, 0.0)):
+        missing_scores = np.where(is_own, own_score, other_score)
+        filled_scores = np.where(is_missing, missing_scores, scores)
+        counts = (~np.isnan(filled_scores)).sum(axis=2)
+        means = np.nansum(filled_scores, axis=2) / np.where(counts, counts, math.nan)
+        bounds.append(float((total_weights(size) * means).sum()))
+    return bounds[0], bounds[1]
 
 
 def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Permutation:
-    """One-sided permutation test of T, the trace of `centred  # [target, observer]`, over the order of observers."""
+    """One-sided permutation test of T, the trace of `centred  # [target, observer]`, over the order
+    of observers.
+    """
     from scipy import stats  # here: slow to import
 
-    def trace(order: npt.NDArray[np.intp], axis: int) -> FloatArray:
-        return np.asarray(
-            np.round(centred[rows, order].sum(axis=axis), 12)
-        )  # rounding errors must not break ties
+    size = len(centred)
+    targets = np.arange(size)
 
-    rows, exact = np.arange(len(centred)), len(centred) <= EXACT_MODELS
-    resamples = math.factorial(len(centred)) if exact else RESAMPLES
-    found = stats.permutation_test(
-        (rows,),
+    def trace(observers: npt.NDArray[np.intp], axis: int) -> FloatArray:
+        sums = centred[targets, observers].sum(axis=axis)
+        return np.asarray(np.round(sums, 12))  # rounding errors must not break ties
+
+    is_exact = size <= EXACT_MODELS
+    test = stats.permutation_test(
+        (targets,),
         trace,
         permutation_type="pairings",
         vectorized=True,
-        n_resamples=resamples,
+        n_resamples=math.factorial(size) if is_exact else RESAMPLES,
         alternative="greater",
         rng=rng,
     )
-    return Permutation(float(found.pvalue), len(found.null_distribution), exact)
+    return Permutation(float(test.pvalue), len(test.null_distribution), is_exact)
 
 
 def named_permuted(
@@ -290,8 +342,9 @@ def capability_control(
     scores, names = _checked(x, None)
     if len(scores) == 2:
         return undefined(TWO_MODELS)
-    if empty := _empty_cell(scores, names):
-        return undefined(empty)
+    reason = _empty_cell(scores, names)
+    if reason:
+        return undefined(reason)
     items = np.ascontiguousarray(np.moveaxis(scores, 2, 0))
     return bootstrap(
         _matched, items, clusters=np.arange(len(items)), rng=rng, resamples=resamples, level=level
@@ -302,20 +355,29 @@ def _matched(items: FloatArray) -> float:
     """The statistic of `capability_control` for items[item, target, observer]; NaN if a cell has no
     score.
     """
-    scored = ~np.isnan(items)
-    if not (counts := scored.sum(axis=0)).all():
+    is_scored = ~np.isnan(items)
+    counts = is_scored.sum(axis=0)
+    if not counts.all():
         return math.nan
-    a = np.where(scored, items, 0.0).sum(axis=0) / counts
-    size, own, off = len(a), np.diag(a), ~np.eye(len(a), dtype=bool)
-    skill_i = a.sum(axis=0)[:, None] - own[:, None] - a.T  # of i, over targets other than i and j
-    skill_j = a.sum(axis=0)[None, :] - own[None, :] - a
-    gap = (skill_i - skill_j) / (size - 2)
-    width = float(np.median(np.abs(gap[off]))) or 1.0  # all alike: all weigh the same
-    far = np.where(off, (gap / width) ** 2, math.inf)
-    weights = np.exp(
-        -0.5 * (far - far.min(axis=1, keepdims=True))
-    )  # of the nearest 1: their ratios count alone
-    matched = (weights * (own[:, None] - a - gap)).sum(axis=1) / weights.sum(axis=1)
+    means = np.where(is_scored, items, 0.0).sum(axis=0) / counts
+    size = len(means)
+    own = np.diag(means)
+    is_pair = ~np.eye(size, dtype=bool)
+
+    # Sums over the targets other than i and j, of observer i and of observer j.
+    observer_sums = means.sum(axis=0)
+    skill_i = observer_sums[:, None] - own[:, None] - means.T
+    skill_j = observer_sums[None, :] - own[None, :] - means
+    skill_gap = (skill_i - skill_j) / (size - 2)
+    median_gap = float(np.median(np.abs(skill_gap[is_pair])))
+    gap_width = median_gap or 1.0  # all alike: all weigh the same
+
+    squared_gap = np.where(is_pair, (skill_gap / gap_width) ** 2, math.inf)
+    # The nearest one weighs 1: only ratios of weights count.
+    beyond_nearest = squared_gap - squared_gap.min(axis=1, keepdims=True)
+    weights = np.exp(-0.5 * beyond_nearest)
+    differences = own[:, None] - means - skill_gap
+    matched = (weights * differences).sum(axis=1) / weights.sum(axis=1)
     return float(matched.mean())
 
 
@@ -369,29 +431,35 @@ class EpsilonRow:
 
 
 def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
-    """The paper's test: each model's score on itself against the mean of the others on it, `selfs  # [model]`.
+    """The paper's test: each model's score on itself, [model], against the mean of the others on
+    it.
 
     One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210,
     which is the exact 43/2048 of 11 models with a smaller rank sum of 10. Skill is not removed
     here.
     """
-    difference = np.asarray(selfs, dtype=float) - np.asarray(others, dtype=float)
-    if difference.ndim != 1 or np.isnan(difference).any():
+    differences = np.asarray(selfs, dtype=float) - np.asarray(others, dtype=float)
+    if differences.ndim != 1 or np.isnan(differences).any():
         raise ValueError(
-            f"expected two scores for each model and no NaN, got differences {difference}"
+            f"expected two scores for each model and no NaN, got differences {differences}"
         )
-    nonzero = (rounded := difference.round(12))[
-        rounded != 0
-    ]  # what is equal but for rounding is a tie
-    wins, n = int((nonzero > 0).sum()), len(nonzero)
-    if n == 0:
+    rounded = differences.round(12)  # what is equal but for rounding is a tie
+    nonzero = rounded[rounded != 0]
+    model_count = len(nonzero)
+    if model_count == 0:
         return ModelsTest(math.nan, math.nan, 0, 0)
     from scipy import stats  # here: slow to import
 
-    p = float(stats.wilcoxon(nonzero, alternative="greater").pvalue)
-    below = float(stats.rankdata(np.abs(nonzero))[nonzero < 0].sum())
+    wins = int((nonzero > 0).sum())
+    signed_ranks = stats.wilcoxon(nonzero, alternative="greater")
+    signs = stats.binomtest(wins, model_count, alternative="greater")
+    ranks = stats.rankdata(np.abs(nonzero))
     return ModelsTest(
-        p, float(stats.binomtest(wins, n, alternative="greater").pvalue), wins, n, below
+        wilcoxon_p=float(signed_ranks.pvalue),
+        sign_p=float(signs.pvalue),
+        wins=wins,
+        n=model_count,
+        rank_sum=float(ranks[nonzero < 0].sum()),
     )
 
 
@@ -403,47 +471,55 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
     a task is a hole in A. Paper: no number of ε in the text, 1e-5 in the public notebook. Here: the
     caller's, and shown; see `epsilon_sensitivity`.
     """
-    tasks = {name: np.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
-    shapes = {name: task.shape for name, task in tasks.items()}
-    if len(set(shapes.values())) != 1 or any(
-        len(shape) != 2 or shape[0] != shape[1] for shape in shapes.values()
-    ):
+    matrix_by_task = {name: np.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
+    shapes = {name: matrix.shape for name, matrix in matrix_by_task.items()}
+    are_square = all(len(shape) == 2 and shape[0] == shape[1] for shape in shapes.values())
+    if len(set(shapes.values())) != 1 or not are_square:
         raise ValueError(f"expected one or more square matrices of one size, got {shapes}")
     if eps < 0:
         raise ValueError(f"eps must be 0 or more, got {eps}")
-    parts, reasons = [], {}
-    for name, task in tasks.items():
-        scored = task[~np.isnan(task)]
-        if scored.size and np.ptp(scored) > 0:
-            parts.append(min_max(task))
+
+    normalised_matrices = list[FloatArray]()
+    reasons = dict[str, str]()
+    for name, matrix in matrix_by_task.items():
+        scores = matrix[~np.isnan(matrix)]
+        if not scores.size:
+            reasons[name] = "no score"
+        elif np.ptp(scores) > 0:
+            normalised_matrices.append(min_max(matrix))
         else:
-            reasons[name] = (
-                "all scores are equal: min-max is undefined" if scored.size else "no score"
-            )
-    size = next(iter(tasks.values())).shape
-    aggregate = np.mean(parts, axis=0) if parts else np.full(size, math.nan)
+            reasons[name] = "all scores are equal: min-max is undefined"
+    if normalised_matrices:
+        aggregate = np.mean(normalised_matrices, axis=0)
+    else:
+        first_shape = next(iter(shapes.values()))
+        aggregate = np.full(first_shape, math.nan)
+
     if eps == 0 and (aggregate == 0).any():
-        i, j = np.argwhere(aggregate == 0)[0]
+        target, observer = np.argwhere(aggregate == 0)[0]
         raise ValueError(
-            f"ln(0): A is 0 for target {i}, observer {j} (counted from 0); choose eps > 0, such as 0.01"
+            f"ln(0): A is 0 for target {target}, observer {observer} (counted from 0); "
+            "choose eps > 0, such as 0.01"
         )
     log = np.log(aggregate + eps)
     return PaperTransform(aggregate, log, double_centre(log), eps, reasons)
 
 
 def min_max(means: FloatArray) -> FloatArray:
-    """Min-max over the last two axes of [..., target, observer]; NaN where all of them are equal."""
-    low, high = (end(means, axis=(-2, -1), keepdims=True) for end in (np.nanmin, np.nanmax))
-    return np.asarray((means - low) / np.where(high > low, high - low, math.nan))
+    """Min-max over the last two axes of [..., target, observer]; NaN where all are equal."""
+    lowest = np.nanmin(means, axis=(-2, -1), keepdims=True)
+    highest = np.nanmax(means, axis=(-2, -1), keepdims=True)
+    ranges = np.where(highest > lowest, highest - lowest, math.nan)
+    return np.asarray((means - lowest) / ranges)
 
 
-NOTEBOOK = 1e-5
+NOTEBOOK_EPSILON = 1e-5
 """ε of the paper's public notebook."""
 
 
 def epsilon_sensitivity(
     matrices: Mapping[str, npt.ArrayLike],
-    epsilons: Sequence[float] = (1e-6, NOTEBOOK, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    epsilons: Sequence[float] = (1e-6, NOTEBOOK_EPSILON, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 ) -> tuple[EpsilonRow, ...]:
     """Results of the paper's transform for each ε: the log-scale T, and how many diagonal cells are
     positive.
@@ -451,16 +527,24 @@ def epsilon_sensitivity(
     The last row is of the mean of the scores as they are, which the public notebook centres too,
     with its ε; it is left out where that mean plus ε is not above 0.
     """
-    found = [(eps, paper_transform(matrices, eps).centred, False) for eps in epsilons]
-    raw = (
-        np.mean([np.asarray(matrix, dtype=float) for matrix in matrices.values()], axis=0)
-        + NOTEBOOK
-    )
-    if not (raw <= 0).any():
-        found.append((NOTEBOOK, double_centre(np.log(raw)), True))
-    return tuple(
-        EpsilonRow(
-            eps, float((own := np.diag(centred)).sum() / (len(own) - 1)), int((own > 0).sum()), raw
-        )
-        for eps, centred, raw in found
+    rows = list[EpsilonRow]()
+    for eps in epsilons:
+        centred = paper_transform(matrices, eps).centred
+        rows.append(_epsilon_row(eps, centred, raw=False))
+
+    raw_matrices = [np.asarray(matrix, dtype=float) for matrix in matrices.values()]
+    raw_means = np.mean(raw_matrices, axis=0) + NOTEBOOK_EPSILON
+    if not (raw_means <= 0).any():
+        raw_centred = double_centre(np.log(raw_means))
+        rows.append(_epsilon_row(NOTEBOOK_EPSILON, raw_centred, raw=True))
+    return tuple(rows)
+
+
+def _epsilon_row(eps: float, centred: FloatArray, *, raw: bool) -> EpsilonRow:
+    own_cells = np.diag(centred)
+    return EpsilonRow(
+        eps=eps,
+        advantage=float(own_cells.sum() / (len(own_cells) - 1)),
+        positive=int((own_cells > 0).sum()),
+        raw=raw,
     )

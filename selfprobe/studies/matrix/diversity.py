@@ -1,5 +1,5 @@
-"""Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π", Table
-1).
+"""Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π",
+Table 1).
 
     selfprobe report logs/alpha logs/beta logs/gamma --embedder sentence-transformers/all-MiniLM-L6-v2
 
@@ -145,19 +145,21 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
         replies = read_best(run, partial(_good_replies, acts=acts), ignored)
         if replies is not None:
             replies_by_task[row][model] = replies
-    compared = {task: by_model for task, by_model in replies_by_task.items() if len(by_model) > 1}
+
+    compared = {row: by_model for row, by_model in replies_by_task.items() if len(by_model) > 1}
     if not compared:
-        seen = "; ".join(
-            f"{task}: {', '.join(by_model)}" for task, by_model in replies_by_task.items()
-        )
+        task_texts = [f"{row}: {', '.join(by_model)}" for row, by_model in replies_by_task.items()]
+        found_text = "; ".join(task_texts) or "no finished logs"
+        expected_tasks = ", ".join([*measures(), OPEN])
+        place_text = f" in {', '.join(paths)}" if paths else ""
         raise NoLogs(
-            f"expected finished logs of two or more models on one of {', '.join([*measures(), OPEN])}"
-            f"{' in ' if paths else ''}{', '.join(paths)}; got {seen or 'no finished logs'}{first_of(ignored)}"
+            f"expected finished logs of two or more models on one of {expected_tasks}{place_text}; "
+            f"got {found_text}{first_of(ignored)}"
         )
-    settings = [
+    setting_lines = [
         f"{row}: {sentence}" for row, sentence in choice.settings.items() if row in compared
     ]
-    return Drawn(compared, ignored, settings)
+    return Drawn(compared, ignored, setting_lines)
 
 
 def _cells(finished_runs: Sequence[Run]) -> dict[Cell, list[Run]]:
@@ -179,10 +181,10 @@ def _cells(finished_runs: Sequence[Run]) -> dict[Cell, list[Run]]:
 
 def _row_of(run: Run) -> str:
     """The row that a log belongs to: its task, or whose prompts it asked and how."""
-    about = run.header.eval.metadata or {}
     if run.identity.task != OPEN:
         return run.identity.task
-    return f"{about['of']}, sampled at {about['temperature']:g}"
+    metadata = run.header.eval.metadata or {}
+    return f"{metadata['of']}, sampled at {metadata['temperature']:g}"
 
 
 async def closest_replies(
@@ -232,6 +234,8 @@ async def measure(
         closest = similarities.max(axis=1)
         samples = [sample for sample, _, _ in places]
         estimate = clustered_mean(closest, samples, interval="t")
+        variance = float(closest.var(ddof=1)) if len(closest) > 1 else math.nan
+        repeat_mean = float(repeats.mean()) if len(repeats) else math.nan
         all_places = set[Place]().union(*replies_by_model.values())
         rows.append(
             SimilarityRow(
@@ -239,9 +243,9 @@ async def measure(
                 closest=estimate.value,
                 low=estimate.low,
                 high=estimate.high,
-                variance=float(closest.var(ddof=1)) if len(closest) > 1 else math.nan,
+                variance=variance,
                 pairwise=float(similarities.mean()),
-                repeat=float(repeats.mean()) if len(repeats) else math.nan,
+                repeat=repeat_mean,
                 paper=_printed(task),
                 items=len(set(samples)),
                 draws=len(places),
@@ -250,10 +254,8 @@ async def measure(
                 embedder=embedder,
             )
         )
-        draws += [
-            DrawSimilarity(task, *place, float(value))
-            for place, value in zip(places, closest, strict=True)
-        ]
+        for place, similarity in zip(places, closest, strict=True):
+            draws.append(DrawSimilarity(task, *place, float(similarity)))
     return rows, draws
 
 
@@ -263,13 +265,15 @@ def _printed(row: str) -> float:
 
 
 def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
-    return {
-        (str(sample.id), sample.epoch, act): reply.text
-        for sample in run.read_samples()
-        if sample.error is None
-        for act, reply in record_of(sample).acts.items()
-        if (acts is None or act in acts) and not reply.problem
-    }
+    """Replies without a problem, of these acts or of all."""
+    replies: dict[Place, str] = {}
+    for sample in run.read_samples():
+        if sample.error is not None:
+            continue
+        for act, reply in record_of(sample).acts.items():
+            if (acts is None or act in acts) and not reply.problem:
+                replies[str(sample.id), sample.epoch, act] = reply.text
+    return replies
 
 
 def draw_diversity(rows: Sequence[SimilarityRow]) -> Picture:
@@ -299,11 +303,12 @@ def _marks(row: SimilarityRow) -> dict[str, Estimate]:
 
 TITLE = "Do the models answer alike?"
 INTRO = Markup(
-    "The closest two models' replies to each item, by {embedder} ({paper}, Table 1). Where replies of different models "
-    "are similar, another model can be predicted by what all of them say, and a high score alone does not show "
-    "introspection. The paper's numbers are of its own models, data and embedder, and of sampled replies: compare rows "
-    "“sampled at” (selfprobe/open_answers) with them. Its variances cannot be variances of these similarities: "
-    "values in [−1, 1] with mean 0.88 have at most 0.23, and 0.31 is printed."
+    "The closest two models' replies to each item, by {embedder} ({paper}, Table 1). Where replies "
+    "of different models are similar, another model can be predicted by what all of them say, and "
+    "a high score alone does not show introspection. The paper's numbers are of its own models, "
+    "data and embedder, and of sampled replies: compare rows “sampled at” (selfprobe/open_answers) "
+    "with them. Its variances cannot be variances of these similarities: values in [−1, 1] with "
+    "mean 0.88 have at most 0.23, and 0.31 is printed."
 )
 
 
@@ -318,47 +323,50 @@ def diversity_section(
         embedder: Source of vectors of the replies; where it cannot be had, or must be fetched, the
             section says so.
     """
-    tables = dict[str, RowTable]()
     try:
         drawn = replies_of(Runs(list(runs)))
-        if why := unfetched(embedder):
-            raise PrerequisiteError(why)
+        unfetched_reason = unfetched(embedder)
+        if unfetched_reason:
+            raise PrerequisiteError(unfetched_reason)
         rows, draws = anyio.run(lambda: measure(drawn.replies, embedder=embedder))
     except NoLogs:
         return [], {}
     except (ValueError, PrerequisiteError) as error:
-        blocks: list[Block] = [f"Not measured: {error}"]
-    else:
-        table = RowTable(SimilarityRow, rows)
-        tables = {
-            "diversity": table,
-            "diversity-items": RowTable(DrawSimilarity, draws, on_page=False),
-        }
-        intro = INTRO.format(embedder=embedder, paper=PI)
-        figures = Figures([draw_diversity(rows)])
-        blocks = [
-            intro,
-            Table(rows, table.columns),
-            *drawn.settings,
-            figures,
-            *set_aside(drawn.ignored),
-        ]
+        return [Section(TITLE, [f"Not measured: {error}"], name="diversity")], {}
+
+    table = RowTable(SimilarityRow, rows)
+    blocks: list[Block] = [
+        INTRO.format(embedder=embedder, paper=PI),
+        Table(rows, table.columns),
+        *drawn.settings,
+        Figures([draw_diversity(rows)]),
+        *set_aside(drawn.ignored),
+    ]
+    tables = {
+        "diversity": table,
+        "diversity-items": RowTable(DrawSimilarity, draws, on_page=False),
+    }
     return [Section(TITLE, blocks, name="diversity")], tables
 
 
 def not_measured(samples: int) -> Section:
     """The section of a report of more samples than are embedded unasked."""
-    text = f"Not measured: {samples:,} samples of replies take minutes to embed. Give --embedder to measure it."
+    text = (
+        f"Not measured: {samples:,} samples of replies take minutes to embed. "
+        "Give --embedder to measure it."
+    )
     return Section(TITLE, [text], name="diversity")
 
 
 def diversity_lines(tables: Mapping[str, RowTable]) -> list[str]:
-    """A line a task, and the models that it is of; what the page shows where nothing was measured."""
+    """A line a task, and the models that it is of; what the page shows where nothing was
+    measured.
+    """
     if "diversity" not in tables:
         return ["Not measured; the page says why."]
     rows: Sequence[SimilarityRow] = tables["diversity"].rows
-    lines = [
-        f"{row.task}: closest two {row.closest:.2f} [{row.low:.2f}, {row.high:.2f}] ({row.items} items)"
-        for row in rows
-    ]
+    lines = list[str]()
+    for row in rows:
+        interval = f"[{row.low:.2f}, {row.high:.2f}]"
+        lines.append(f"{row.task}: closest two {row.closest:.2f} {interval} ({row.items} items)")
     return [*lines, f"models: {rows[0].models}; embedder: {rows[0].embedder}"]

@@ -119,14 +119,11 @@ def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
     """(TASK, target, observer, effort) → its finished runs."""
     cells: dict[Cell, list[Run]] = {}
     for run in runs:
-        if run.identity.task == TASK and run.finished and not informed_of(run.header):
-            cell = (
-                TASK,
-                target_of(run.header),
-                run.identity.model,
-                effort_of(run.header) or EFFORTS[0],
-            )
-            cells.setdefault(cell, []).append(run)
+        if run.identity.task != TASK or not run.finished or informed_of(run.header):
+            continue
+        effort = effort_of(run.header) or EFFORTS[0]
+        cell = (TASK, target_of(run.header), run.identity.model, effort)
+        cells.setdefault(cell, []).append(run)
     return cells
 
 
@@ -139,7 +136,8 @@ def _point(run: Run) -> EffortPoint:
         raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:
         raise InputError(
-            f"{run.log}: no dilemma is scored, so there is nothing to draw; see its unscored reasons"
+            f"{run.log}: no dilemma is scored, so there is nothing to draw; see its unscored "
+            "reasons"
         )
     return EffortPoint(
         target=target_of(run.header),
@@ -156,29 +154,35 @@ def _point(run: Run) -> EffortPoint:
 
 def effort_pictures(points: Sequence[EffortPoint]) -> list[Picture]:
     """Both divergences by effort with 95 % intervals, a picture for each pair of models."""
+    points_by_pair: dict[tuple[str, str], list[EffortPoint]] = {}
+    for point in points:
+        points_by_pair.setdefault((point.target, point.observer), []).append(point)
     run_efforts = {point.effort for point in points}
     efforts = [effort for effort in EFFORTS if effort in run_efforts]
-    pairs = list(dict.fromkeys((point.target, point.observer) for point in points))
-    pictures = []
-    for number, (target, observer) in enumerate(pairs, start=1):
-        pair_points = [
-            point for point in points if (point.target, point.observer) == (target, observer)
-        ]
+    ticks = {float(place): effort for place, effort in enumerate(efforts)}
+
+    pictures = list[Picture]()
+    for number, ((target, observer), pair_points) in enumerate(points_by_pair.items(), start=1):
         places = [float(efforts.index(point.effort)) for point in pair_points]
+        direct_estimates = [point.kl_direct for point in pair_points]
+        predicted_estimates = [point.kl_predicted for point in pair_points]
         pair_name = target if target == observer else f"{observer} on {target}"
+        point_texts = "; ".join(map(_point_text, pair_points))
         picture = curves(
-            "effort" if len(pairs) == 1 else f"effort-{number}",
+            "effort" if len(points_by_pair) == 1 else f"effort-{number}",
             {
-                "KL(p‖p*), gut answer": (places, [point.kl_direct for point in pair_points]),
-                "KL(p‖p′), prediction": (places, [point.kl_predicted for point in pair_points]),
+                "KL(p‖p*), gut answer": (places, direct_estimates),
+                "KL(p‖p′), prediction": (places, predicted_estimates),
             },
-            caption=f"{pair_name}: how far the predicted and the gut answer are from the conclusion, by effort (the "
-            "paper's Figure 3).",
+            caption=(
+                f"{pair_name}: how far the predicted and the gut answer are from the conclusion, "
+                "by effort (the paper's Figure 3)."
+            ),
             across="effort of the reasoning",
             up="mean KL over dilemmas (nats)",
             title=cut_name(pair_name, longest=50),
-            ticks={float(place): effort for place, effort in enumerate(efforts)},
-            alt=f"KL in nats. {'; '.join(map(_point_text, pair_points))}",
+            ticks=ticks,
+            alt=f"KL in nats. {point_texts}",
         )
         pictures.append(picture)
     return pictures

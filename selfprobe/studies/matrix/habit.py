@@ -27,50 +27,68 @@ from selfprobe.stats.estimate import FloatArray
 from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
 
-SMALLEST = 4
+SMALLEST_GROUP = 4
 """Smallest number of items of a group; smaller ones are put together, and what hangs on them is
 then no habit that is seen.
 """
-ALL = "all items"
-LENGTHS = 5
-A_TOPIC = 25
-"""Number of items per topic."""
+ALL_ITEMS = "all items"
+LENGTH_GROUPS = 5
+"""Number of groups by length, of about as many items."""
+ITEMS_PER_TOPIC = 25
 
 
 def groups(texts: pd.Series, kinds: pd.Series) -> Mapping[str, pd.Series]:
-    """Name of what is seen → item → group. The first is `ALL`, one group; those that part nothing
-    are left out.
+    """Name of what is seen → item → group. The first is `ALL_ITEMS`, one group; those that part
+    nothing are left out.
 
     Args:
         texts: Item → its text.
         kinds: Item → the data set's kind of it, or "".
     """
-    seen = {"kind": kinds.reindex(texts.index).fillna("").astype(str)}
-    seen["first word"] = texts.map(lambda text: normalise(next(iter(words(text)), "")))
-    seen["punctuation"] = texts.map(lambda text: "".join(sorted(set(re.findall(r"[^\w\s]", text)))))
-    seen["last sign"] = texts.map(
-        lambda text: text.strip()[-1:] if re.search(r"[^\w\s]\s*$", text) else ""
-    )
-    counts = texts.map(lambda text: len(text.split()))
-    if counts.nunique() > 1:
-        seen["length"] = pd.qcut(counts, LENGTHS, labels=False, duplicates="drop").astype(str)
-    if len(texts) >= 2 * A_TOPIC:
-        seen["topic"] = _topics(texts)
-    joined = {name: _joined(group) for name, group in seen.items()}
-    everything = {ALL: pd.Series("", texts.index)}
-    return everything | {name: group for name, group in joined.items() if group.nunique() > 1}
+    group_by_feature = {
+        "kind": kinds.reindex(texts.index).fillna("").astype(str),
+        "first word": texts.map(_first_word),
+        "punctuation": texts.map(_punctuation),
+        "last sign": texts.map(_last_sign),
+    }
+    word_counts = texts.map(lambda text: len(text.split()))
+    if word_counts.nunique() > 1:
+        length_groups = pd.qcut(word_counts, LENGTH_GROUPS, labels=False, duplicates="drop")
+        group_by_feature["length"] = length_groups.astype(str)
+    if len(texts) >= 2 * ITEMS_PER_TOPIC:
+        group_by_feature["topic"] = _topics(texts)
+
+    useful_groups = {ALL_ITEMS: pd.Series("", texts.index)}
+    for feature, item_groups in group_by_feature.items():
+        large_groups = _joined(item_groups)
+        if large_groups.nunique() > 1:
+            useful_groups[feature] = large_groups
+    return useful_groups
 
 
-def _joined(group: pd.Series) -> pd.Series:
+def _first_word(text: str) -> str:
+    return normalise(next(iter(words(text)), ""))
+
+
+def _punctuation(text: str) -> str:
+    """Each sign of a text once."""
+    return "".join(sorted(set(re.findall(r"[^\w\s]", text))))
+
+
+def _last_sign(text: str) -> str:
+    return text.strip()[-1:] if re.search(r"[^\w\s]\s*$", text) else ""
+
+
+def _joined(item_groups: pd.Series) -> pd.Series:
     """Small groups as one; where that is small too it goes to the largest."""
-    sizes = group.map(group.value_counts())
-    out = group.where(sizes >= SMALLEST, "(others)")
-    rest = out == "(others)"
-    return (
-        out.where(~rest, out[~rest].mode()[0])
-        if 0 < rest.sum() < SMALLEST and not rest.all()
-        else out
-    )
+    group_sizes = item_groups.map(item_groups.value_counts())
+    large_groups = item_groups.where(group_sizes >= SMALLEST_GROUP, "(others)")
+    is_in_small_group = large_groups == "(others)"
+    small_group_items = is_in_small_group.sum()
+    if 0 < small_group_items < SMALLEST_GROUP and not is_in_small_group.all():
+        largest_group = large_groups[~is_in_small_group].mode()[0]
+        return large_groups.where(~is_in_small_group, largest_group)
+    return large_groups
 
 
 def _topics(texts: pd.Series) -> pd.Series:
@@ -83,12 +101,13 @@ def _topics(texts: pd.Series) -> pd.Series:
     if not any(map(vectorizer.build_analyzer(), texts)):
         return pd.Series("", texts.index)
     vectors = vectorizer.fit_transform(texts)
+    topic_count = len(texts) // ITEMS_PER_TOPIC
     with threadpool_limits(1):
-        found = KMeans(len(texts) // A_TOPIC, n_init=3, random_state=0).fit_predict(vectors)
-    return pd.Series(found, texts.index).astype(str)
+        topic_numbers = KMeans(topic_count, n_init=3, random_state=0).fit_predict(vectors)
+    return pd.Series(topic_numbers, texts.index).astype(str)
 
 
-SHIFTS = 12
+SHIFTED_ORDERS = 12
 """Mismatched orders of the items, for tasks that score all decisions of an item together."""
 CELL = ["target", "observer"]
 Codes = npt.NDArray[np.intp]
@@ -132,44 +151,50 @@ def item_specific(
         measure: Its grading rule.
         alike: Result of `groups`: what is seen → item → group. Default: all items are one group.
     """
-    hidden = np.isnan(matrix.scores)
-    alike = alike or {ALL: pd.Series("", matrix.items)}
+    groups_by_feature = alike or {ALL_ITEMS: pd.Series("", matrix.items)}
     taken_off = "the same answers compared with what the target did at other items"
-    if len(alike) > 1:
-        taken_off += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)"
-    paired = (rows.value.notna() & rows.truth.notna() & rows.said.notna()).to_numpy()
+    if len(groups_by_feature) > 1:
+        features = ", ".join(list(groups_by_feature)[1:])
+        taken_off += f" that are alike (in {features}, where that takes off more)"
+
+    no_habit = Specific(matrix.scores, np.full(matrix.scores.shape[:2], np.nan), "")
+    is_paired = (rows.value.notna() & rows.truth.notna() & rows.said.notna()).to_numpy()
     if measure.item_scores is not None:
-        if rows.empty or not set(rows.key) <= set(
-            measure.sides
-        ):  # empty where every cell is a hole
-            return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
-        found = _shifted(rows, matrix, measure, _kinds(alike, matrix))
-    elif paired.any():
-        found = _by_pairs(rows, paired, matrix, measure, alike)
+        # There are no rows where every cell is a hole.
+        if rows.empty or not set(rows.key) <= set(measure.sides):
+            return no_habit
+        specific = _shifted(rows, matrix, measure, _kinds(groups_by_feature, matrix))
+    elif is_paired.any():
+        specific = _by_pairs(rows, is_paired, matrix, measure, groups_by_feature)
     elif rows.floor.notna().any():
-        off = (
-            rows.assign(value=rows.value - rows.floor)
-            .groupby([*CELL, "item"])[["value", "floor"]]
-            .mean()
-        )
-        found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
+        specific = _above_floor(rows, matrix)
         taken_off = "what an unrelated reply reaches"
     else:
-        return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
-    return replace(found, scores=np.where(hidden, np.nan, found.scores), taken_off=taken_off)
+        return no_habit
+    scores = np.where(np.isnan(matrix.scores), np.nan, specific.scores)
+    return replace(specific, scores=scores, taken_off=taken_off)
+
+
+def _above_floor(rows: pd.DataFrame, matrix: TaskMatrix) -> Specific:
+    """Scores less the floor of each decision."""
+    rows_above_floor = rows.assign(value=rows.value - rows.floor)
+    item_rows = rows_above_floor.groupby([*CELL, "item"])
+    item_means = item_rows[["value", "floor"]].mean()
+    habit = _item_means(_grid(item_means.floor, matrix))
+    return Specific(_grid(item_means.value, matrix), habit, "")
 
 
 def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
     """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort
     of groups.
     """
-    kind = alike.get("kind", alike[ALL])
-    return kind.reindex(matrix.items).fillna("").astype(str)
+    item_kinds = alike.get("kind", alike[ALL_ITEMS])
+    return item_kinds.reindex(matrix.items).fillna("").astype(str)
 
 
 def _by_pairs(
     rows: pd.DataFrame,
-    paired: npt.NDArray[np.bool_],
+    is_paired: npt.NDArray[np.bool_],
     matrix: TaskMatrix,
     measure: Measure,
     alike: Mapping[str, pd.Series],
@@ -178,186 +203,278 @@ def _by_pairs(
 
     Args:
         rows: Decisions of the task.
-        paired: [row]: True for those with a value, a truth and a prediction.
+        is_paired: [row]: True for those with a value, a truth and a prediction.
         matrix: Its scores.
         measure: Its grading rule.
         alike: Result of `groups`.
     """
-    models, item_names = pd.Index(matrix.models), pd.Index(matrix.items)
-    target, observer = (_codes(rows[name][paired], models) for name in CELL)
-    items = _codes(rows.item[paired], item_names)
-    cells = target * len(models) + observer
-    key_codes, keys = pd.factorize(rows.key[paired], sort=True)
-    value = rows.value[paired].to_numpy()
-    said, truth = rows.said[paired].astype(str), rows.truth[paired].astype(str)
-    words = pd.Index(said.unique()).union(pd.Index(truth.unique()))
-    said, truth = _codes(said, words), _codes(truth, words)
-    kinds = {name: pd.factorize(group.reindex(item_names))[0] for name, group in alike.items()}
+    model_count = len(matrix.models)
+    item_count = len(matrix.items)
+    item_names = pd.Index(matrix.items)
+    model_names = pd.Index(matrix.models)
+    target_codes = _codes(rows.target[is_paired], model_names)
+    observer_codes = _codes(rows.observer[is_paired], model_names)
+    item_codes = _codes(rows.item[is_paired], item_names)
+    cell_codes = target_codes * model_count + observer_codes
+    values = rows.value[is_paired].to_numpy()
+    predictions = rows.said[is_paired].astype(str)
+    truths = rows.truth[is_paired].astype(str)
+    texts = pd.Index(predictions.unique()).union(pd.Index(truths.unique()))
+    prediction_codes = _codes(predictions, texts)
+    truth_codes = _codes(truths, texts)
+    group_by_item = {
+        feature: pd.factorize(item_groups.reindex(item_names))[0]
+        for feature, item_groups in alike.items()
+    }
 
-    size = len(models) ** 2 * len(item_names)
-    sums = {name: (np.zeros(size), np.zeros(size)) for name in alike}
-    counts = np.zeros(size)
-    for key in range(len(keys)):
-        of_key = np.flatnonzero(key_codes == key)
-        graded = (
-            None
-            if measure.right is operator.eq
-            else _graded(words, said[of_key], truth[of_key], measure)
-        )
-        # Equal words are counted in all cells of a target at once; other rules take a table of all
+    grid_size = model_count**2 * item_count
+    sums_by_feature = {
+        feature: _HabitSums(np.zeros(grid_size), np.zeros(grid_size)) for feature in alike
+    }
+    counts = np.zeros(grid_size)
+    key_codes, keys = pd.factorize(rows.key[is_paired], sort=True)
+    for key_code in range(len(keys)):
+        rows_of_key = np.flatnonzero(key_codes == key_code)
+        # Equal texts are counted in all cells of a target at once; other rules take a table of all
         # pairs in a cell.
-        for at in _blocks(of_key, target if graded is None else cells):
-            cell_items = observer[at] * len(item_names) + items[at]
-            place = cells[at] * len(item_names) + items[at]
-            np.add.at(counts, place, 1)
-            for name, kind in kinds.items():
-                cell_kinds = observer[at] * (kind.max() + 1) + kind[items[at]]
-                alike_at = _Alike(said[at], truth[at], cell_items, cell_kinds)
-                pairs = alike_at.matched() if graded is None else alike_at.graded(graded)
-                for total, part in zip(
-                    sums[name], _without_habit(*pairs, cell_kinds, value[at]), strict=True
-                ):
-                    np.add.at(total, place, part)
+        grades = None
+        block_codes = target_codes
+        if measure.right is not operator.eq:
+            grades = _grade_table(
+                texts, prediction_codes[rows_of_key], truth_codes[rows_of_key], measure
+            )
+            block_codes = cell_codes
+
+        for block in _blocks(rows_of_key, block_codes):
+            block_items = item_codes[block]
+            cell_items = observer_codes[block] * item_count + block_items
+            places = cell_codes[block] * item_count + block_items
+            np.add.at(counts, places, 1)
+            for feature, item_groups in group_by_item.items():
+                group_count = item_groups.max() + 1
+                cell_groups = observer_codes[block] * group_count + item_groups[block_items]
+                decisions = _BlockDecisions(
+                    prediction_codes[block], truth_codes[block], cell_items, cell_groups
+                )
+                pair_sums = decisions.matched() if grades is None else decisions.graded(grades)
+                specific_part, habit_part = _without_habit(pair_sums, cell_groups, values[block])
+                np.add.at(sums_by_feature[feature].specific, places, specific_part)
+                np.add.at(sums_by_feature[feature].habit, places, habit_part)
+    return _less_largest_habit(sums_by_feature, counts, matrix)
+
+
+@dataclass(frozen=True)
+class _HabitSums:
+    """Sums over the decisions of each place, [target × observer × item]."""
+
+    specific: FloatArray
+    habit: FloatArray
+
+
+def _less_largest_habit(
+    sums_by_feature: Mapping[str, _HabitSums], counts: FloatArray, matrix: TaskMatrix
+) -> Specific:
+    """Item-specific scores by what takes off most of each target's own habit.
+
+    Args:
+        sums_by_feature: What is seen → sums by place.
+        counts: Number of decisions by place.
+        matrix: The scores.
+    """
     shape = matrix.scores.shape
+    scores_by_feature = dict[str, FloatArray]()
+    habit_by_feature = dict[str, FloatArray]()
     with np.errstate(invalid="ignore"):  # a place without a decision: NaN
-        grids = {name: (specific / counts).reshape(shape) for name, (specific, _) in sums.items()}
-        habits = {
-            name: _nanmean((habit / counts).reshape(shape)) for name, (_, habit) in sums.items()
+        for feature, sums in sums_by_feature.items():
+            scores_by_feature[feature] = (sums.specific / counts).reshape(shape)
+            habit_by_feature[feature] = _item_means((sums.habit / counts).reshape(shape))
+
+    scores = scores_by_feature[ALL_ITEMS].copy()
+    habit = habit_by_feature[ALL_ITEMS].copy()
+    own_habits = list[dict[str, float]]()
+    for model in range(len(matrix.models)):
+        own_habit = {
+            feature: float(habits[model, model]) for feature, habits in habit_by_feature.items()
         }
-    own_habits = [
-        {name: float(habit[i, i]) for name, habit in habits.items()}
-        for i in range(len(matrix.models))
-    ]
-    scores, taken = grids[ALL].copy(), habits[ALL].copy()
-    for i, own_habit in enumerate(own_habits):
-        known_habits = {name: value for name, value in own_habit.items() if not np.isnan(value)}
-        largest = max(known_habits, key=lambda name: known_habits[name], default=ALL)
-        scores[i], taken[i] = grids[largest][i], habits[largest][i]
-    return Specific(scores, taken, "", tuple(own_habits))
+        own_habits.append(own_habit)
+        defined_features = [
+            feature for feature, own_value in own_habit.items() if not np.isnan(own_value)
+        ]
+        largest_feature = max(defined_features, key=own_habit.__getitem__, default=ALL_ITEMS)
+        scores[model] = scores_by_feature[largest_feature][model]
+        habit[model] = habit_by_feature[largest_feature][model]
+    return Specific(scores, habit, "", tuple(own_habits))
 
 
 def _codes(column: pd.Series, names: pd.Index) -> Codes:
     """Place [row] of each value among the names."""
-    codes, values = pd.factorize(column)  # else every row's text becomes an object of its own
-    return np.asarray(names.get_indexer(values)[codes])
+    value_codes, values = pd.factorize(column)  # else each row's text becomes an object of its own
+    return np.asarray(names.get_indexer(values)[value_codes])
 
 
 def _blocks(rows: Codes, codes: Codes) -> list[Codes]:
     """The rows, apart by their code, each in order."""
-    order = rows[np.argsort(codes[rows], kind="stable")]
-    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    ordered_rows = rows[np.argsort(codes[rows], kind="stable")]
+    block_ends = np.flatnonzero(np.diff(codes[ordered_rows])) + 1
+    return np.split(ordered_rows, block_ends)
 
 
-def _graded(
-    words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure
+def _grade_table(
+    texts: pd.Index, prediction_codes: Codes, truth_codes: Codes, measure: Measure
 ) -> FloatArray:
-    table = np.zeros((len(words), len(words)))
-    for i in np.unique(said):
-        for j in np.unique(truth):
-            table[i, j] = measure.right(str(words[i]), str(words[j]))
-    return table
+    """Grade [prediction, truth] by the codes of their texts."""
+    grades = np.zeros((len(texts), len(texts)))
+    for prediction in np.unique(prediction_codes):
+        for truth in np.unique(truth_codes):
+            grades[prediction, truth] = measure.right(str(texts[prediction]), str(texts[truth]))
+    return grades
 
 
 @dataclass(frozen=True)
-class _Alike:
+class _PairSums:
+    """Sums over the mismatched pairs of each decision, [decision]."""
+
+    of_prediction: FloatArray
+    """Grades of its prediction against the truths of other items."""
+    of_truth: FloatArray
+    """Grades of the predictions at other items against its truth."""
+    pair_counts: FloatArray
+
+
+@dataclass(frozen=True)
+class _BlockDecisions:
     """The decisions of one key in a cell, or in several cells, each [decision]."""
 
-    said: Codes
-    truth: Codes
+    predictions: Codes
+    truths: Codes
     items: Codes
     """Items of each cell: those of several cells have codes of their own."""
-    kinds: Codes
+    item_groups: Codes
     """Groups of each cell's items; pairs are drawn within them."""
 
-    def graded(self, table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sum of grades of each answer elsewhere, of each act by answers elsewhere, and the number
-        of such pairs.
+    def graded(self, grades: FloatArray) -> _PairSums:
+        """Sums over all pairs.
+
+        Args:
+            grades: Grade [prediction, truth].
         """
-        other = (self.items[:, None] != self.items) & (self.kinds[:, None] == self.kinds)
-        kept = table[self.said[:, None], self.truth] * other
-        return kept.sum(axis=1), kept.sum(axis=0), other.sum(axis=1)
+        is_other_item = self.items[:, None] != self.items
+        is_same_group = self.item_groups[:, None] == self.item_groups
+        is_pair = is_other_item & is_same_group
+        pair_grades = grades[self.predictions[:, None], self.truths] * is_pair
+        return _PairSums(
+            of_prediction=pair_grades.sum(axis=1),
+            of_truth=pair_grades.sum(axis=0),
+            pair_counts=is_pair.sum(axis=1),
+        )
 
-    def matched(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sums like `graded` where an answer is right if it equals the act: counts, without all
-        pairs.
+    def matched(self) -> _PairSums:
+        """Sums like `graded` where a prediction is right if it equals the truth: counts, without
+        all pairs.
         """
-        pairs = _times(self.kinds, self.kinds) - _times(self.items, self.items)
-        return self._elsewhere(self.said, self.truth), self._elsewhere(self.truth, self.said), pairs
+        group_sizes = _occurrences(self.item_groups, self.item_groups)
+        item_sizes = _occurrences(self.items, self.items)
+        return _PairSums(
+            of_prediction=self._matches_at_other_items(self.predictions, self.truths),
+            of_truth=self._matches_at_other_items(self.truths, self.predictions),
+            pair_counts=group_sizes - item_sizes,
+        )
 
-    def _elsewhere(self, word: Codes, among: Codes) -> FloatArray:
-        """Number of times each one's `word` is `among` those of other items of its kind."""
-        size = 1 + int(max(word.max(), among.max()))
-        within = (_times(of * size + word, of * size + among) for of in (self.kinds, self.items))
-        return next(within) - next(within)
+    def _matches_at_other_items(self, texts: Codes, other_texts: Codes) -> FloatArray:
+        """Number of times each decision's text is that of other items of its group."""
+        text_count = 1 + int(max(texts.max(), other_texts.max()))
+        matches_in_group = _occurrences(
+            self.item_groups * text_count + texts, self.item_groups * text_count + other_texts
+        )
+        matches_in_item = _occurrences(
+            self.items * text_count + texts, self.items * text_count + other_texts
+        )
+        return matches_in_group - matches_in_item
 
 
-def _times(codes: Codes, among: Codes) -> FloatArray:
+def _occurrences(codes: Codes, among: Codes) -> FloatArray:
     """Number of times each of `codes` is in `among`."""
     ordered = np.sort(among)
-    return np.asarray(
-        np.searchsorted(ordered, codes, "right") - np.searchsorted(ordered, codes, "left"),
-        dtype=float,
-    )
+    first_places = np.searchsorted(ordered, codes, "left")
+    end_places = np.searchsorted(ordered, codes, "right")
+    return np.asarray(end_places - first_places, dtype=float)
 
 
 def _without_habit(
-    hits: FloatArray, met: FloatArray, pairs: FloatArray, kinds: Codes, values: FloatArray
+    pair_sums: _PairSums, item_groups: Codes, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Item-specific score and habit of each row, from the sums of grades over its mismatched pairs."""
-    pairs, kind = np.maximum(pairs, 1), np.unique(kinds, return_inverse=True)[1]
-    habit = hits / pairs
-    of_kind = (np.bincount(kind, habit) / np.bincount(kind))[kind]
-    return np.asarray(values - habit - met / pairs + of_kind), np.asarray(habit)
+    """Item-specific score and habit of each decision; see the module's top."""
+    pair_counts = np.maximum(pair_sums.pair_counts, 1)
+    habit = pair_sums.of_prediction / pair_counts
+    habit_of_truth = pair_sums.of_truth / pair_counts
+    group_codes = np.unique(item_groups, return_inverse=True)[1]
+    group_habits = np.bincount(group_codes, habit) / np.bincount(group_codes)
+    specific = values - habit - habit_of_truth + group_habits[group_codes]
+    return np.asarray(specific), np.asarray(habit)
 
 
-def _shifted(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, kind: pd.Series) -> Specific:
+def _shifted(
+    rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, item_kinds: pd.Series
+) -> Specific:
     """Pairs of some shifted orders, for tasks whose score needs all decisions of an item."""
     assert measure.item_scores is not None
-    rng, n = np.random.default_rng(0), len(matrix.items)
-    acts = rows.key.map(measure.sides) == "target"
-    shape = (*matrix.scores.shape[:2], n)
-    habit, met, count, count_met = (np.zeros(shape) for _ in range(4))
-    for order in _orders(kind, rng, min(SHIFTS, n - 1)):
-        # order[i] is the item whose act item i's answer is held against
-        at = dict(zip(np.asarray(matrix.items)[order], matrix.items, strict=True))
-        moved = rows.assign(item=rows.item.where(~acts, rows.item.map(at)))
-        grid = _grid(measure.item_scores(moved), matrix)
-        known = ~np.isnan(grid)
-        known[:, :, order == np.arange(n)] = False
-        grid = np.where(known, grid, 0.0)
-        habit, count = habit + grid, count + known
-        met[:, :, order] += grid
-        count_met[:, :, order] += known
-    habit, met = (
-        total / np.maximum(times, 1) for total, times in ((habit, count), (met, count_met))
-    )
-    of_kind = np.zeros(shape)
-    for one in pd.unique(kind):
-        here = (kind == one).to_numpy()
-        of_kind[:, :, here] = habit[:, :, here].mean(axis=2, keepdims=True)
-    return Specific(matrix.scores - habit - met + of_kind, habit.mean(axis=2), "")
+    rng = np.random.default_rng(0)
+    item_count = len(matrix.items)
+    is_act = rows.key.map(measure.sides) == "target"
+    habit_sums = np.zeros(matrix.scores.shape)
+    habit_counts = np.zeros(matrix.scores.shape)
+    act_sums = np.zeros(matrix.scores.shape)
+    act_counts = np.zeros(matrix.scores.shape)
+    for order in _orders(item_kinds, rng, min(SHIFTED_ORDERS, item_count - 1)):
+        # order[i] is the item whose act item i's answer is compared with
+        answer_item_by_act_item = dict(
+            zip(np.asarray(matrix.items)[order], matrix.items, strict=True)
+        )
+        act_items = rows.item.map(answer_item_by_act_item)
+        shifted_rows = rows.assign(item=rows.item.where(~is_act, act_items))
+        shifted_scores = _grid(measure.item_scores(shifted_rows), matrix)
+        is_counted = ~np.isnan(shifted_scores)
+        is_counted[:, :, order == np.arange(item_count)] = False
+        shifted_scores = np.where(is_counted, shifted_scores, 0.0)
+        habit_sums += shifted_scores
+        habit_counts += is_counted
+        act_sums[:, :, order] += shifted_scores
+        act_counts[:, :, order] += is_counted
+
+    habit = habit_sums / np.maximum(habit_counts, 1)
+    habit_of_act = act_sums / np.maximum(act_counts, 1)
+    kind_habit = np.zeros(matrix.scores.shape)
+    for kind in pd.unique(item_kinds):
+        is_of_kind = (item_kinds == kind).to_numpy()
+        kind_habit[:, :, is_of_kind] = habit[:, :, is_of_kind].mean(axis=2, keepdims=True)
+    scores = matrix.scores - habit - habit_of_act + kind_habit
+    return Specific(scores, habit.mean(axis=2), "")
 
 
-def _orders(kind: pd.Series, rng: np.random.Generator, count: int) -> list[npt.NDArray[np.intp]]:
+def _orders(item_kinds: pd.Series, rng: np.random.Generator, count: int) -> list[Codes]:
     """Orders of the items that put none in its own place, within kinds (one alone in its kind
     stays).
     """
-    orders = [np.arange(len(kind)) for _ in range(count)]
-    for one in pd.unique(kind):
-        places = rng.permutation(np.flatnonzero(kind == one))
-        for k, order in enumerate(orders):
-            order[places] = np.roll(places, 1 + k % max(len(places) - 1, 1))
+    orders = [np.arange(len(item_kinds)) for _ in range(count)]
+    for kind in pd.unique(item_kinds):
+        places = rng.permutation(np.flatnonzero(item_kinds == kind))
+        shift_count = max(len(places) - 1, 1)
+        for order_number, order in enumerate(orders):
+            order[places] = np.roll(places, 1 + order_number % shift_count)
     return orders
 
 
 def _grid(values: pd.Series, matrix: TaskMatrix) -> FloatArray:
     """target × observer × item → [target, observer, item]."""
-    labels = pd.MultiIndex.from_product([matrix.models, matrix.models, matrix.items])
-    shape = (len(matrix.models), len(matrix.models), len(matrix.items))
+    axes = (matrix.models, matrix.models, matrix.items)
+    labels = pd.MultiIndex.from_product(axes)
+    shape = tuple(len(axis) for axis in axes)
     return np.asarray(values.reindex(labels).to_numpy(dtype=float).reshape(shape))
 
 
-def _nanmean(grid: FloatArray) -> FloatArray:
-    known = ~np.isnan(grid)
-    sums = np.where(known, grid, 0.0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
-    return np.asarray(np.where(known.any(axis=2), sums, np.nan))
+def _item_means(grid: FloatArray) -> FloatArray:
+    """Mean [target, observer] over items; NaN where nothing is scored."""
+    is_scored = ~np.isnan(grid)
+    sums = np.where(is_scored, grid, 0.0).sum(axis=2)
+    means = sums / np.maximum(is_scored.sum(axis=2), 1)
+    return np.asarray(np.where(is_scored.any(axis=2), means, np.nan))

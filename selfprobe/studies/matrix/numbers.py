@@ -12,7 +12,7 @@ import pandas as pd
 
 from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
-from selfprobe.stats.pairs import FEWEST
+from selfprobe.stats.pairs import FEWEST_MODELS
 from selfprobe.studies.matrix.advantage import (
     ModelsTest,
     Permutation,
@@ -116,11 +116,11 @@ class Analysis:
 
 
 def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
-    """All statistics of the matrices in these results. A task that has a single model is left out."""
+    """All statistics of the matrices in these results, without tasks that have a single model."""
     all_matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     matrices = [matrix for matrix in all_matrices if len(matrix.models) > 1]
     model_counts = [len(complete_models(matrix)) for matrix in matrices]
-    test_count = sum(count for count in model_counts if count >= FEWEST)
+    test_count = sum(count for count in model_counts if count >= FEWEST_MODELS)
 
     # A generator for each task: no task moves another's resamples.
     generators = rng.spawn(len(measures()))

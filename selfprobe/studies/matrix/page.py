@@ -86,6 +86,7 @@ from selfprobe.studies.matrix.verdict import (
     matrix_claims,
 )
 from selfprobe.study._registry import measures
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import clean, cleaned
 
 MATRIX_QUESTION = "Does a model predict itself better than others predict it?"
@@ -170,42 +171,21 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     efforts, effort_tables = effort_sections(results.runs)
     reproduction = reproduce(results, rng=np.random.default_rng(0))
     models = _models_of(results)
-    names = {
-        model: name.replace(" ", "\N{NO-BREAK SPACE}")
-        for model, name in model_names(models).items()
-    }
+    names = _unbroken_names(models)
     subjects = strongest_subjects(matrix_subjects(analysis, own_rows, names))
-    tasks = list(dict.fromkeys(subject.task for subject in subjects))
-    has_several_tasks = len(tasks) > 1
     lone_lines = [_renamed(line, names) for line in _lone_lines(analysis, own_rows)]
-    claims = [subject.page_claim(has_several_tasks) for subject in subjects]
-    scale: Scale = "percent" if all(measures()[task].graded for task in tasks) else "score"
-    first_rows = _first_of_tasks(subjects) if has_several_tasks else subjects
-    tables = _shown_tables(results, analysis, own_rows, informed, axes)
-    page = claim_page(
-        MATRIX_QUESTION,
-        claims,
-        MATRIX_WORDS,
-        picture=first_picture(first_rows, scale, has_several_tasks=has_several_tasks),
-        table=first_table(first_rows[:ROWS], scale, has_several_tasks=has_several_tasks),
-        tables=tables,
+
+    page = _answer_page(
+        subjects,
+        tables=_shown_tables(results, analysis, own_rows, informed, axes),
         method=_method(results, analysis, axes),
-        notes={
-            subject.page_claim(has_several_tasks).subject: subject.relatives for subject in subjects
-        },
         paper=[*paper_sections(reproduction), *_task_by_task_section(analysis), *paper, *efforts],
         cells=[block for task in analysis.tasks for block in task_figures(task)],
-        groups={
-            task: [subject.claim for subject in subjects if subject.task == task] for task in tasks
-        },
     )
     why, *further_sections = page.sections
     lone_blocks = [escape(clean(line)) for line in lone_lines]  # a command keeps its models' names
     relative_blocks = [escape(clean(_renamed(line, names))) for line in _relative_lines(analysis)]
-    why = replace(
-        why, blocks=[*results.settings.values(), *why.blocks, *relative_blocks, *lone_blocks]
-    )
-    sections = [why, *further_sections, _runs_section(results)]
+    why_blocks = [*results.settings.values(), *why.blocks, *relative_blocks, *lone_blocks]
     notes = [
         *_remarks(results),
         *results.settings.values(),
@@ -223,7 +203,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     }
     return replace(
         page,
-        sections=sections,
+        sections=[replace(why, blocks=why_blocks), *further_sections, _runs_section(results)],
         models=models,
         tables={**page.tables, **file_tables},
         files={"tables/decisions.parquet": _decisions_file(results)},
@@ -232,10 +212,59 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     )
 
 
+def _answer_page(
+    subjects: Sequence["MatrixSubject"],
+    *,
+    tables: dict[str, RowTable],
+    method: Sequence[Block],
+    paper: Sequence[Block],
+    cells: Sequence[Block],
+) -> Page:
+    """The claims with their first screen; of several tasks the strongest subject of each."""
+    claims_by_task: dict[str, list[Claim]] = {}
+    for subject in subjects:
+        claims_by_task.setdefault(subject.task, []).append(subject.claim)
+    has_several_tasks = len(claims_by_task) > 1
+    first_subjects = _first_of_tasks(subjects) if has_several_tasks else subjects
+
+    page_claims = list[Claim]()
+    relatives_by_subject: dict[str, Sequence[str]] = {}
+    for subject in subjects:
+        page_claim = subject.page_claim(has_several_tasks)
+        page_claims.append(page_claim)
+        relatives_by_subject[page_claim.subject] = subject.relatives
+
+    are_all_graded = all(measures()[task].graded for task in claims_by_task)
+    scale: Scale = "percent" if are_all_graded else "score"
+    return claim_page(
+        MATRIX_QUESTION,
+        page_claims,
+        MATRIX_WORDS,
+        picture=first_picture(first_subjects, scale, has_several_tasks=has_several_tasks),
+        table=first_table(first_subjects[:ROWS], scale, has_several_tasks=has_several_tasks),
+        tables=tables,
+        method=method,
+        notes=relatives_by_subject,
+        paper=paper,
+        cells=cells,
+        groups=claims_by_task,
+    )
+
+
+def _unbroken_names(models: Sequence[str]) -> dict[str, str]:
+    """Model → its name on the page, which no line breaks."""
+    return {
+        model: name.replace(" ", "\N{NO-BREAK SPACE}")
+        for model, name in model_names(models).items()
+    }
+
+
 def _models_of(results: Results) -> list[str]:
     """All targets and observers, by their full names."""
-    tables = [results.cells, results.informed] if len(results.informed) else [results.cells]
-    return sorted({model for table in tables for model in (*table.target, *table.observer)})
+    models = {*results.cells.target, *results.cells.observer}
+    if len(results.informed):
+        models |= {*results.informed.target, *results.informed.observer}
+    return sorted(models)
 
 
 def _decisions_file(results: Results) -> bytes:
@@ -333,46 +362,54 @@ def _renamed_claim(claim: Claim, names: Mapping[str, str]) -> Claim:
 def _subject(
     task: TaskAnalysis, model: str, row: ModelRow | None, claim: Claim, names: Mapping[str, str]
 ) -> MatrixSubject:
-    estimate_by_cell = {
-        (cell.target, cell.observer): Estimate(
+    estimate_by_observer = dict[str, Estimate]()
+    for cell in task.cells[task.cells.target == model].itertuples():
+        estimate_by_observer[cell.observer] = Estimate(
             cell.value, cell.low, cell.high, cell.n, "item", reason=cell.reason
         )
-        for cell in task.cells.itertuples()
-        if cell.target == model
-    }
-    score = row.score if row else estimate_by_cell[model, model]
-    others = {
-        other: estimate_by_cell[model, other] for other in task.matrix.models if other != model
-    }
-    scored_others = {
-        other: estimate for other, estimate in others.items() if not math.isnan(estimate.value)
-    }
-    rival = max(scored_others, key=lambda other: scored_others[other].value, default=None)
-    competitors = {COMPETITOR_LABELS["above_observers"]: scored_others[rival]} if rival else {}
+    score = row.score if row else estimate_by_observer[model]
+    rival = ""
+    for other_model in task.matrix.models:
+        value = estimate_by_observer[other_model].value
+        if other_model == model or math.isnan(value):
+            continue
+        if not rival or value > estimate_by_observer[rival].value:
+            rival = other_model
+
+    competitors = dict[str, Estimate]()
+    if rival:
+        competitors[COMPETITOR_LABELS["above_observers"]] = estimate_by_observer[rival]
     if row and not math.isnan(row.guess.value):
         competitors[COMPETITOR_LABELS["above_baselines"]] = row.guess
-    strongest = claim.strongest_competitor
-    if strongest is not None:
-        label = COMPETITOR_LABELS.get(strongest.name, "strongest competitor")
-        reached = score.value - strongest.difference.value
-        known = competitors.get(label)
-        if known is None or abs(known.value - reached) > 0.005:
-            competitors[label] = undefined("no interval", n=score.n, value=reached)
-        return MatrixSubject(
-            task.task,
-            claim,
-            score,
-            competitors,
-            strongest.compared_with,
-            strongest.difference.value,
-        )
+
     closest = ""
     above_closest = math.nan
-    if rival:
-        write = percent if measures()[task.task].graded else number
-        closest = f"{names[rival]} on it: {write(scored_others[rival].value)}"
-        above_closest = score.value - scored_others[rival].value
-    return MatrixSubject(task.task, claim, score, competitors, closest, above_closest)
+    strongest = claim.strongest_competitor
+    if strongest is not None:
+        closest = strongest.compared_with
+        above_closest = strongest.difference.value
+        label = COMPETITOR_LABELS.get(strongest.name, "strongest competitor")
+        strongest_score = score.value - above_closest
+        pictured = competitors.get(label)
+        if pictured is None or abs(pictured.value - strongest_score) > 0.005:
+            competitors[label] = undefined("no interval", n=score.n, value=strongest_score)
+    elif rival:
+        rival_score = estimate_by_observer[rival].value
+        closest = f"{names[rival]} on it: {_score_text(task.task, rival_score)}"
+        above_closest = score.value - rival_score
+    return MatrixSubject(
+        task=task.task,
+        claim=claim,
+        score=score,
+        competitors=competitors,
+        closest=closest,
+        above_closest=above_closest,
+    )
+
+
+def _score_text(task: str, score: float) -> str:
+    """A score in percent where it is a share."""
+    return percent(score) if measures()[task].graded else number(score)
 
 
 def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
@@ -386,14 +423,13 @@ def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
         total=undefined("one model"),
     )
     (claim,) = matrix_claims(facts)
-    competitors = {}
+    competitors = dict[str, Estimate]()
     closest = ""
     if not math.isnan(own_row.baseline):
-        write = percent if measures()[own_row.task].graded else number
-        competitors[COMPETITOR_LABELS["above_baselines"]] = undefined(
-            "no interval", value=own_row.baseline
-        )
-        closest = f"guessing without a model ({own_row.baseline_name}): {write(own_row.baseline)}"
+        baseline = undefined("no interval", value=own_row.baseline)
+        competitors[COMPETITOR_LABELS["above_baselines"]] = baseline
+        baseline_score = _score_text(own_row.task, own_row.baseline)
+        closest = f"guessing without a model ({own_row.baseline_name}): {baseline_score}"
     return MatrixSubject(
         task=own_row.task,
         claim=_renamed_claim(claim, names),
@@ -407,10 +443,8 @@ def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
 def strongest_subjects(subjects: Sequence[MatrixSubject]) -> list[MatrixSubject]:
     """Subjects in the order of `strongest_claims`."""
     subject_by_claim = {id(subject.claim): subject for subject in subjects}
-    return [
-        subject_by_claim[id(claim)]
-        for claim in strongest_claims([subject.claim for subject in subjects])
-    ]
+    ordered_claims = strongest_claims([subject.claim for subject in subjects])
+    return [subject_by_claim[id(claim)] for claim in ordered_claims]
 
 
 def _first_of_tasks(subjects: Sequence[MatrixSubject]) -> list[MatrixSubject]:
@@ -483,34 +517,34 @@ def first_picture(
     subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool
 ) -> Picture | None:
     """Each model on itself beside its competitors; of several tasks the model ahead in each."""
-    scored = [subject for subject in subjects if not math.isnan(subject.score.value)]
-    if not scored:
+    scored_subjects = [subject for subject in subjects if not math.isnan(subject.score.value)]
+    if not scored_subjects:
         return None
-    drawn = scored[:ROWS]
-    rows = {}
-    for subject in drawn:
-        name = cut_name(subject.claim.subject)
-        label = f"{subject.task}\n{name}" if has_several_tasks else name
-        rows[label] = {"itself": subject.score, **subject.competitors}
-    caption = f"95 % intervals.{more_in_tables(len(subjects) - len(drawn))}"
+    drawn_subjects = scored_subjects[:ROWS]
+    estimates_by_label = {}
+    for subject in drawn_subjects:
+        label = cut_name(subject.claim.subject)
+        if has_several_tasks:
+            label = f"{subject.task}\n{label}"
+        estimates_by_label[label] = {"itself": subject.score, **subject.competitors}
+    caption = f"95 % intervals.{more_in_tables(len(subjects) - len(drawn_subjects))}"
     axis = "cases in which the model is predicted" if scale == "percent" else "score on the model"
-    return interval_rows("predicted", rows, caption=caption, axis=axis, scale=scale)
+    return interval_rows("predicted", estimates_by_label, caption=caption, axis=axis, scale=scale)
 
 
 def _unscored_lines(analysis: Analysis, names: Mapping[str, str]) -> list[str]:
     """A line on models that no answer is about."""
-    unscored = sorted({model for task in analysis.tasks for model in task.left_out})
-    return (
-        [f"No score, so no answer, for {', '.join(names[model] for model in unscored)}."]
-        if unscored
-        else []
-    )
+    unscored_models = sorted({model for task in analysis.tasks for model in task.left_out})
+    if not unscored_models:
+        return []
+    model_list = ", ".join(names[model] for model in unscored_models)
+    return [f"No score, so no answer, for {model_list}."]
 
 
 def _caution_lines(subjects: Sequence[MatrixSubject]) -> list[str]:
     """A line for each model with a Yes on what could still overturn it."""
-    named = [subject.claim.subject for subject in subjects if subject.claim.verdict is Verdict.YES]
-    return [NEAR_COPY_CAUTION.format(model=model) for model in dict.fromkeys(named)]
+    models = [subject.claim.subject for subject in subjects if subject.claim.verdict is Verdict.YES]
+    return [NEAR_COPY_CAUTION.format(model=model) for model in dict.fromkeys(models)]
 
 
 def _relative_lines(analysis: Analysis) -> list[str]:
@@ -533,10 +567,11 @@ def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:
     ]
     models = list(dict.fromkeys(row.model for row in lone_rows))
     placeholders = ["B", "C", "D", "E"][: max(5 - len(models), 0)]
-    tasks = ",".join(dict.fromkeys(row.task for row in lone_rows))
+    model_option = shlex.quote(",".join([*models, *placeholders]))
+    task_option = ",".join(dict.fromkeys(row.task for row in lone_rows))
     lines.append(
-        "One model alone has no answer, which compares it with at least four others: selfprobe matrix --models "
-        f"{shlex.quote(','.join([*models, *placeholders]))} --tasks {tasks}."
+        "One model alone has no answer, which compares it with at least four others: "
+        f"selfprobe matrix --models {model_option} --tasks {task_option}."
     )
     return lines
 
@@ -545,18 +580,16 @@ def _hole_lines(analysis: Analysis, results: Results, informed: Sequence[Informe
     """The cells without a score, and why; none that is joined from runs, which are named where they
     are holes.
     """
-    joined_cells = results.cells[results.cells.joined.astype(bool)]
-    joined = {(cell.task, cell.target, cell.observer) for cell in joined_cells.itertuples()}
-    lines = []
+    joined_rows = results.cells[results.cells.joined.astype(bool)]
+    joined_cells = {(cell.task, cell.target, cell.observer) for cell in joined_rows.itertuples()}
+    lines = list[str]()
     for task in analysis.tasks:
         for (target, observer), reason in task.matrix.holes.items():
-            if (task.task, target, observer) not in joined:
+            if (task.task, target, observer) not in joined_cells:
                 lines.append(f"{task.task}, {observer} on {target}: {reason}")
-    lines += [
-        f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {row.hole}"
-        for row in informed
-        if row.hole
-    ]
+    for row in informed:
+        if row.hole:
+            lines.append(f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {row.hole}")
     return lines
 
 
@@ -588,7 +621,9 @@ def _shown_tables(
 def _task_by_task_section(analysis: Analysis) -> list[Section]:
     """Figure 2 of each task; of a single one it stands under Figure 2 already."""
     pictures = [others_picture(task) for task in analysis.tasks if task.advantage]
-    return [Section("Figure 2, task by task", [Figures(pictures)])] if len(pictures) > 1 else []
+    if len(pictures) < 2:
+        return []
+    return [Section("Figure 2, task by task", [Figures(pictures)])]
 
 
 COUNTING_TEXT = (
@@ -607,18 +642,19 @@ class Term:
 METHOD_TERMS = (
     Term(
         "cell",
-        "The observer's answers, compared with what the target did when it ran on itself: all observers face one "
-        "truth. In a join the other observer's answer is what it said of itself: it was not asked about the target.",
+        "The observer's answers, compared with what the target did when it ran on itself: all "
+        "observers face one truth. In a join the other observer's answer is what it said of "
+        "itself: it was not asked about the target.",
     ),
     Term(
         "T",
-        "The mean of the diagonal above what row and column means predict. It is an estimate and no test: skill times "
-        "predictability looks the same.",
+        "The mean of the diagonal above what row and column means predict. It is an estimate and "
+        "no test: skill times predictability looks the same.",
     ),
     Term(
         "skill",
-        "How well a model predicts the other models. In the table of models on themselves: the share of the way from "
-        "the best baseline to 1 that the model goes.",
+        "How well a model predicts the other models. In the table of models on themselves: the "
+        "share of the way from the best baseline to 1 that the model goes.",
     ),
     Term("habit", "What a model's answers get against its acts at other items."),
     Term("item-specific", "The score that is left without the habit."),
@@ -628,22 +664,24 @@ METHOD_TERMS = (
     ),
     Term(
         "without a model",
-        "The best of the predictions that need no model: the commonest answer, a classifier of the item's text, and "
-        "what a task adds.",
+        "The best of the predictions that need no model: the commonest answer, a classifier of "
+        "the item's text, and what a task adds.",
     ),
     Term(
         "informed observer",
-        "An observer that was told the target's name, or shown replies of the target to other items. Where there is "
-        "one, a named model must know more of itself than the one that comes closest to it.",
+        "An observer that was told the target's name, or shown replies of the target to other "
+        "items. Where there is one, a named model must know more of itself than the one that "
+        "comes closest to it.",
     ),
     Term(
         "over the fit",
-        "A model's own cell less what its skill and predictability give, as fitted to the other cells.",
+        "A model's own cell less what its skill and predictability give, as fitted to the other "
+        "cells.",
     ),
     Term(
         "pairs",
-        "How much particular models know of one another anyhow (shared data, distillation). More items do not make it "
-        "less.",
+        "How much particular models know of one another anyhow (shared data, distillation). More "
+        "items do not make it less.",
     ),
     Term(
         "likest other's replies",
@@ -651,17 +689,18 @@ METHOD_TERMS = (
     ),
     Term(
         "answer",
-        "Yes where every check under Why holds: the own cell stands out above skill, noise and the spread of all other "
-        "pairs, item-specific, and the score is above each competitor's. Unscored replies of its own count as wrong, "
-        "and each p is corrected by Holm over all models and tasks. No where the advantage is shown to be below "
-        f"{SMALLEST_ADVANTAGE:.2f}, or a competitor to reach as much. Else these data cannot decide it: the check "
-        "that is open says what would.",
+        "Yes where every check under Why holds: the own cell stands out above skill, noise and "
+        "the spread of all other pairs, item-specific, and the score is above each competitor's. "
+        "Unscored replies of its own count as wrong, and each p is corrected by Holm over all "
+        f"models and tasks. No where the advantage is shown to be below {SMALLEST_ADVANTAGE:.2f}, "
+        "or a competitor to reach as much. Else these data cannot decide it: the check that is "
+        "open says what would.",
     ),
     Term(
         "what can still pass",
-        "Habits that hang on something in the question which the baselines do not see; a likeness of "
-        "few models that none of the others has; one strong model among weak ones that mostly give "
-        "the same wrong answers.",
+        "Habits that hang on something in the question which the baselines do not see; a "
+        "likeness of few models that none of the others has; one strong model among weak ones "
+        "that mostly give the same wrong answers.",
     ),
 )
 
@@ -698,18 +737,11 @@ def _counted(results: Results) -> str:
     joined_count = int(results.cells.joined.sum())
     informed_count = len(results.informed)
     cell_count = len(results.cells)
-    run_count = cell_count - joined_count + informed_count
-    informed = (
-        f" ({informed_count} of observers that were told of their target)" if informed_count else ""
-    )
-    cells = _plural(cell_count, "cell")
-    tasks = _plural(results.cells.task.nunique(), "task")
-    return f"{cells} from {_plural(run_count, 'run')}{informed}, {tasks}"
-
-
-def _plural(count: int, noun: str) -> str:
-    """A number with its noun: "1 run", "2 runs"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    run_text = count_text(cell_count - joined_count + informed_count, "run")
+    if informed_count:
+        run_text += f" ({informed_count} of observers that were told of their target)"
+    task_text = count_text(results.cells.task.nunique(), "task")
+    return f"{count_text(cell_count, 'cell')} from {run_text}, {task_text}"
 
 
 def _few_clusters(results: Results) -> Iterator[str]:
@@ -772,12 +804,13 @@ class RunRow:
 
 def run_rows(cells: pd.DataFrame) -> list[RunRow]:
     """Rows of `Results.cells`, or of `Results.informed`."""
-    defaults: dict[str, Any] = {field.name: None for field in fields(RunRow)} | {"arm": ""}
-    records = cells.to_dict("records")
-    return [
-        RunRow(**(defaults | {str(name): value for name, value in record.items()}))
-        for record in records
-    ]
+    defaults: dict[str, Any] = {field.name: None for field in fields(RunRow)}
+    defaults["arm"] = ""
+    rows = list[RunRow]()
+    for record in cells.to_dict("records"):
+        values = {str(name): value for name, value in record.items()}
+        rows.append(RunRow(**(defaults | values)))
+    return rows
 
 
 def _runs_section(results: Results) -> Section:
@@ -789,11 +822,13 @@ def _runs_section(results: Results) -> Section:
     blocks: list[Block] = [Table(rows, [*table.columns, log_column])]
     if joined_count:
         verb = "is no run" if joined_count == 1 else "are no runs"
-        cells = _plural(joined_count, "cell")
-        blocks.append(f"{cells} {verb}: joined from both models' own, as tables/runs.csv lists.")
+        cell_text = count_text(joined_count, "cell")
+        blocks.append(
+            f"{cell_text} {verb}: joined from both models' own, as tables/runs.csv lists."
+        )
     versions = dict.fromkeys(f"selfprobe {row.selfprobe}, inspect {row.inspect}" for row in rows)
     blocks.append(f"Versions: {'; '.join(versions)}.")
-    details = Details(f"All {_plural(len(rows), 'run')}", blocks)
+    details = Details(f"All {count_text(len(rows), 'run')}", blocks)
     return Section("Runs", [*_remarks(results), details, *set_aside(results.ignored)], name="runs")
 
 
@@ -801,8 +836,11 @@ def _remarks(results: Results) -> list[str]:
     """Remarks on how models answered, by task (see `sent.remarks_in`), and on samples that are
     invalidated.
     """
-    cells = [cell for table in (results.cells, results.informed) for cell in table.itertuples()]
-    cell_logs = {cell.log for cell in cells}
+    remarks = list[str]()
+    cell_logs = set[str]()
+    for table in (results.cells, results.informed):
+        for cell in table.itertuples():
+            cell_logs.add(cell.log)
+            remarks += [f"{cell.task}, {remark}" for remark in getattr(cell, "remarks", ())]
     cell_runs = Runs([run for run in results.runs if run.log in cell_logs])
-    remarks = [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "remarks", ())]
     return [*remarks, *cell_runs.invalidated_lines]

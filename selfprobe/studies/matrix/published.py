@@ -148,5 +148,8 @@ def paper_name(model: str) -> str | None:
     >>> paper_name("openrouter/meta-llama/llama-3.3-70b-instruct"), paper_name("planted/ada")
     ('Meta Llama 3.3 70B Instruct', None)
     """
-    names = {name.rpartition("/")[2]: paper for paper, name in MODELS.items()}
-    return names.get(model.partition("?")[0].rpartition("/")[2])
+    name_without_options = model.partition("?")[0].rpartition("/")[2]
+    for printed_name, openrouter_name in MODELS.items():
+        if openrouter_name.rpartition("/")[2] == name_without_options:
+            return printed_name
+    return None

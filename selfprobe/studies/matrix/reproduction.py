@@ -99,8 +99,8 @@ class PaperTask:
 
     def among(self, models: Sequence[str]) -> FloatArray:
         """Scores [target, observer, item] of these models."""
-        at = [self.matrix.models.index(model) for model in models]
-        return self.matrix.scores[np.ix_(at, at)]
+        places = [self.matrix.models.index(model) for model in models]
+        return self.matrix.scores[np.ix_(places, places)]
 
 
 @dataclass(frozen=True)
@@ -169,11 +169,16 @@ class Reproduction:
 
 def reproduce(results: Results, *, rng: np.random.Generator) -> Reproduction | None:
     """All of the paper's tables of a matrix; None where no task of the paper has two models."""
-    present_tasks = set(results.cells.task)
-    tasks = [_task(results, task) for task in PLACES if task in present_tasks]
-    tasks = [task for task in tasks if len(task.matrix.models) > 1]
+    tasks = list[PaperTask]()
+    for task_name in PLACES:
+        if not (results.cells.task == task_name).any():
+            continue
+        task = _task(results, task_name)
+        if len(task.matrix.models) > 1:
+            tasks.append(task)
     if not tasks:
         return None
+
     usable_tasks = [task for task in tasks if task.models]
     common_models = _common_models(usable_tasks)
     figure2 = [_self_and_others(task) for task in usable_tasks]
@@ -187,22 +192,24 @@ def reproduce(results: Results, *, rng: np.random.Generator) -> Reproduction | N
             figure2.append(_averaged(usable_tasks, common_models))
         if not np.isnan(transform.aggregate).any():
             figure2.append(_aggregate(usable_tasks, common_models, transform, rng))
+
+    transform_by_task = dict[str, PaperTransform]()
+    for task in usable_tasks:
+        transform_by_task[task.task] = paper_transform({task.task: _means(task.scores)}, EPSILON)
     table2 = _table2(tasks)
-    task_names = [task.task for task in tasks]
-    task_pairs = combinations([task.task for task in usable_tasks], 2)
+    present_names = [task.task for task in tasks]
+    usable_names = [task.task for task in usable_tasks]
+    transfers = [_transfer(pair, table2, figure2) for pair in combinations(usable_names, 2)]
     return Reproduction(
         tasks=tuple(tasks),
-        missing=tuple(task for task in PLACES if task not in task_names),
+        missing=tuple(name for name in PLACES if name not in present_names),
         table2=table2,
         figure2=tuple(figure2),
         models=common_models,
         transform=transform,
-        by_task={
-            task.task: paper_transform({task.task: _means(task.scores)}, EPSILON)
-            for task in usable_tasks
-        },
+        by_task=transform_by_task,
         epsilons=epsilons,
-        transfer=tuple(_transfer(pair, table2, figure2) for pair in task_pairs),
+        transfer=tuple(transfers),
     )
 
 
@@ -217,43 +224,43 @@ def _common_models(tasks: Sequence[PaperTask]) -> tuple[str, ...]:
 def _task(results: Results, task: str) -> PaperTask:
     key = PLACES[task].key
     matrix = matrix_of(results, task, key=key)
-    complete = complete_models(matrix)
-    models = tuple(complete) if len(complete) > 1 else ()
-    rows = results.decisions_of(task)
-    counted = rows if key is None else rows[rows.key == key]
-    was_asked = key is None or len(counted) > 0
-    reason = (
-        "nothing was scored"
-        if was_asked
-        else f"{key} was not asked, which is what the paper's number counts"
-    )
-    reason_by_cell = dict.fromkeys(sorted(unscored_cells(matrix)), reason) | dict(matrix.holes)
+    models = tuple(complete_models(matrix))
+    if len(models) < 2:
+        models = ()
+
+    counted_rows = results.decisions_of(task)
+    unscored_reason = "nothing was scored"
+    if key is not None:
+        counted_rows = counted_rows[counted_rows.key == key]
+        if counted_rows.empty:
+            unscored_reason = f"{key} was not asked, which is what the paper's number counts"
+    reason_by_cell = dict.fromkeys(sorted(unscored_cells(matrix)), unscored_reason)
+    reason_by_cell |= matrix.holes
+    left_out_models = [model for model in matrix.models if model not in models]
     return PaperTask(
         task=task,
         matrix=matrix,
         models=models,
         left_out={
-            model: _why(model, models, reason_by_cell)
-            for model in matrix.models
-            if model not in models
+            model: _left_out_reason(model, models, reason_by_cell) for model in left_out_models
         },
         cluster=item_clusters(results, matrix),
-        chance=float(counted.chance.mean()),
+        chance=float(counted_rows.chance.mean()),
     )
 
 
-def _why(
+def _left_out_reason(
     model: str, kept_models: Sequence[str], reason_by_cell: Mapping[tuple[str, str], str]
 ) -> str:
     """The first hole of a model, one with the models that are kept first."""
-    allowed = {model, *kept_models}
-    holes = [pair for pair in reason_by_cell if model in pair]
-    holes.sort(key=lambda pair: not set(pair) <= allowed)
+    allowed_models = {model, *kept_models}
+    holes = [cell for cell in reason_by_cell if model in cell]
+    holes.sort(key=lambda cell: not set(cell) <= allowed_models)
     if not holes:
         return "fewer than two models are complete"
     target, observer = holes[0]
-    where = "on itself" if target == observer else f"{observer} on {target}"
-    return f"{where}: {reason_by_cell[holes[0]]}"
+    cell_text = "on itself" if target == observer else f"{observer} on {target}"
+    return f"{cell_text}: {reason_by_cell[holes[0]]}"
 
 
 def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
@@ -262,33 +269,44 @@ def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
 
     The interval is of the items' influence on it: an item that a cell lacks has none there.
     """
-    seen = ~np.isnan(cells).all(axis=0)
-    x, known = cells[:, seen], ~np.isnan(cells[:, seen])
-    means = np.nanmean(x, axis=1, keepdims=True)
-    off = np.where(known, x - means, 0.0) * x.shape[1] / known.sum(axis=1, keepdims=True)
-    influence = means.mean() + off.mean(axis=0)
-    rounded = np.where(np.abs(influence - influence.round()) < 1e-12, influence.round(), influence)
-    return clustered_mean(rounded, cluster[seen], unit=unit_name(cluster))
+    is_scored_item = ~np.isnan(cells).all(axis=0)
+    scores = cells[:, is_scored_item]
+    is_scored = ~np.isnan(scores)
+    means = np.nanmean(scores, axis=1, keepdims=True)
+    deviations = np.where(is_scored, scores - means, 0.0)
+    item_counts = is_scored.sum(axis=1, keepdims=True)
+    residuals = deviations * scores.shape[1] / item_counts
+    influence = means.mean() + residuals.mean(axis=0)
+    is_whole_number = np.abs(influence - influence.round()) < 1e-12
+    rounded = np.where(is_whole_number, influence.round(), influence)
+    return clustered_mean(rounded, cluster[is_scored_item], unit=unit_name(cluster))
 
 
 def _table2(tasks: Sequence[PaperTask]) -> tuple[Table2Row, ...]:
     models = list(dict.fromkeys(model for task in tasks for model in task.matrix.models))
-    lines = []
+    rows = list[Table2Row]()
     for model in [*models, SELF]:
-        scores = {task.task: _entry(task, model) for task in tasks}
-        lines.append(_line(model, scores))
-    lines.sort(key=lambda line: (math.isnan(line.average.value), -line.average.value, line.model))
-    ranked_models = [
-        line.model for line in lines if line.model != SELF and not math.isnan(line.average.value)
-    ]
-    rank_of_model = {model: rank for rank, model in enumerate(ranked_models, start=1)}
-    return tuple(replace(line, rank=rank_of_model.get(line.model)) for line in lines)
+        scores = {task.task: _observer_score(task, model) for task in tasks}
+        rows.append(Table2Row(model, scores, _average(scores), None))
+    rows.sort(key=lambda row: (math.isnan(row.average.value), -row.average.value, row.model))
+
+    ranked_rows = list[Table2Row]()
+    rank = 0
+    for row in rows:
+        if row.model != SELF and not math.isnan(row.average.value):
+            rank += 1
+            ranked_rows.append(replace(row, rank=rank))
+        else:
+            ranked_rows.append(row)
+    return tuple(ranked_rows)
 
 
-def _line(model: str, scores: Mapping[str, Estimate]) -> Table2Row:
-    if missing := [task for task, score in scores.items() if math.isnan(score.value)]:
-        return Table2Row(model, scores, undefined(f"no score in {', '.join(missing)}"), None)
-    return Table2Row(model, scores, _mean_of_tasks(list(scores.values())), None)
+def _average(scores: Mapping[str, Estimate]) -> Estimate:
+    """Mean over tasks; undefined where one has no score."""
+    missing_tasks = [task for task, score in scores.items() if math.isnan(score.value)]
+    if missing_tasks:
+        return undefined(f"no score in {', '.join(missing_tasks)}")
+    return _mean_of_tasks(list(scores.values()))
 
 
 def _mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
@@ -302,18 +320,18 @@ def _mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
     return Estimate(value, value - 1.96 * se, value + 1.96 * se, len(scores), "task", se=se)
 
 
-def _entry(task: PaperTask, model: str) -> Estimate:
+def _observer_score(task: PaperTask, model: str) -> Estimate:
     """Mean of a model on the others, or of all on themselves."""
     if model == SELF:
         if not task.models:
             return undefined("fewer than two models are complete")
-        return mean_of_cells(
-            task.scores[range(len(task.models)), range(len(task.models))], task.cluster
-        )
+        models = range(len(task.models))
+        return mean_of_cells(task.scores[models, models], task.cluster)
     if model not in task.models:
         return undefined(task.left_out.get(model, f"it did not run {task.task}"))
-    at = task.models.index(model)
-    return mean_of_cells(np.delete(task.scores[:, at], at, axis=0), task.cluster)
+    observer = task.models.index(model)
+    scores_on_others = np.delete(task.scores[:, observer], observer, axis=0)
+    return mean_of_cells(scores_on_others, task.cluster)
 
 
 def _self_and_others(task: PaperTask) -> SelfAndOthers:
@@ -323,11 +341,14 @@ def _self_and_others(task: PaperTask) -> SelfAndOthers:
 
 def _averaged(tasks: Sequence[PaperTask], models: Sequence[str]) -> SelfAndOthers:
     """Figure 2 on the mean of the tasks' scores as they are."""
-    sides = [_both_sides(task, models) for task in tasks]
-    own = tuple(_mean_of_tasks(scores) for scores in zip(*(own for own, _ in sides), strict=True))
-    others = tuple(
-        _mean_of_tasks(scores) for scores in zip(*(others for _, others in sides), strict=True)
-    )
+    own_by_task = list[tuple[Estimate, ...]]()
+    others_by_task = list[tuple[Estimate, ...]]()
+    for task in tasks:
+        own_scores, others_scores = _both_sides(task, models)
+        own_by_task.append(own_scores)
+        others_by_task.append(others_scores)
+    own = tuple(_mean_of_tasks(scores) for scores in zip(*own_by_task, strict=True))
+    others = tuple(_mean_of_tasks(scores) for scores in zip(*others_by_task, strict=True))
     return SelfAndOthers(AVERAGE, tuple(models), own, others, _tested(own, others))
 
 
@@ -335,31 +356,40 @@ def _both_sides(
     task: PaperTask, models: Sequence[str]
 ) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
     """[model]: each of these on itself, and the mean of the others on it."""
-    scores = task.among(models)
-    places = range(len(models))
-    own = tuple(mean_of_cells(scores[place, [place]], task.cluster) for place in places)
-    others = tuple(
-        mean_of_cells(np.delete(scores[place], place, axis=0), task.cluster) for place in places
-    )
-    return own, others
+    own = list[Estimate]()
+    others = list[Estimate]()
+    for target, scores_on_target in enumerate(task.among(models)):
+        own.append(mean_of_cells(scores_on_target[[target]], task.cluster))
+        scores_of_others = np.delete(scores_on_target, target, axis=0)
+        others.append(mean_of_cells(scores_of_others, task.cluster))
+    return tuple(own), tuple(others)
 
 
 def _tested(own: Sequence[Estimate], others: Sequence[Estimate]) -> ModelsTest:
-    return wilcoxon_models([score.value for score in own], [score.value for score in others])
+    own_values = [score.value for score in own]
+    other_values = [score.value for score in others]
+    return wilcoxon_models(own_values, other_values)
 
 
 def resampled_means(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
     """Cell means [resample, target, observer]; a cell that a resample leaves without a score has
     the observed mean.
     """
-    size, n = len(scores), scores.shape[2]
-    scored = ~np.isnan(scores)
-    flat = np.where(scored, scores, 0.0).reshape(-1, n).T  # [item, cell]
-    times = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
-    counts = np.full(1, float(n)) if scored.all() else times @ scored.reshape(-1, n).T
-    observed = flat.sum(axis=0) / scored.reshape(-1, n).sum(axis=1)
-    drawn = np.where(counts > 0, (times @ flat) / np.maximum(counts, 1), observed)
-    return np.asarray(drawn.reshape(resamples, size, size))
+    size = len(scores)
+    item_count = scores.shape[2]
+    is_scored = ~np.isnan(scores)
+    is_scored_by_cell = is_scored.reshape(-1, item_count)  # [cell, item]
+    scores_by_item = np.where(is_scored, scores, 0.0).reshape(-1, item_count).T  # [item, cell]
+    draws = rng.multinomial(item_count, np.full(item_count, 1 / item_count), size=resamples)
+    item_weights = draws.astype(float)
+    if is_scored.all():
+        counts = np.full(1, float(item_count))
+    else:
+        counts = item_weights @ is_scored_by_cell.T
+    observed_means = scores_by_item.sum(axis=0) / is_scored_by_cell.sum(axis=1)
+    drawn_means = (item_weights @ scores_by_item) / np.maximum(counts, 1)
+    means = np.where(counts > 0, drawn_means, observed_means)
+    return np.asarray(means.reshape(resamples, size, size))
 
 
 def _aggregate(
@@ -369,40 +399,42 @@ def _aggregate(
     rng: np.random.Generator,
 ) -> SelfAndOthers:
     """Figure 2 on A, with intervals from resampled items of each task."""
-    counted = [task for task in tasks if task.task not in transform.reasons]
-    aggregates: FloatArray | float = 0.0  # [resample, target, observer]
-    for task in counted:  # one after the other: those of 110 models take 50 MB
-        drawn = resampled_means(cluster_means(task.among(models), task.cluster), rng, RESAMPLES)
-        aggregates = aggregates + min_max(drawn)
-    aggregates = np.asarray(aggregates / len(counted))
-    items = min(len(set(task.cluster)) for task in tasks)
+    counted_tasks = [task for task in tasks if task.task not in transform.reasons]
+    sums: FloatArray | float = 0.0  # [resample, target, observer]
+    for task in counted_tasks:  # one after the other: those of 110 models take 50 MB
+        scores = cluster_means(task.among(models), task.cluster)
+        sums = sums + min_max(resampled_means(scores, rng, RESAMPLES))
+    aggregates = np.asarray(sums / len(counted_tasks))
+    item_count = min(len(set(task.cluster)) for task in tasks)
     own, others = _sides(transform.aggregate)
-    own_drawn, others_drawn = _sides(aggregates)
+    drawn_own, drawn_others = _sides(aggregates)
     return SelfAndOthers(
-        AGGREGATE,
-        tuple(models),
-        _estimates(own, own_drawn, items),
-        _estimates(others, others_drawn, items),
-        wilcoxon_models(own, others),
+        name=AGGREGATE,
+        models=tuple(models),
+        own=_estimates(own, drawn_own, item_count),
+        others=_estimates(others, drawn_others, item_count),
+        test=wilcoxon_models(own, others),
     )
 
 
 def _sides(aggregate: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The diagonal of [..., target, observer], and the mean of the rest of each row."""
-    own, size = np.diagonal(aggregate, axis1=-2, axis2=-1), aggregate.shape[-1]
-    return own, (aggregate.sum(axis=-1) - own) / (size - 1)
+    size = aggregate.shape[-1]
+    own = np.diagonal(aggregate, axis1=-2, axis2=-1)
+    others = (aggregate.sum(axis=-1) - own) / (size - 1)
+    return own, others
 
 
-def _estimates(values: FloatArray, drawn: FloatArray, items: int) -> tuple[Estimate, ...]:
+def _estimates(values: FloatArray, drawn_values: FloatArray, items: int) -> tuple[Estimate, ...]:
+    """Each value [model] with a percentile interval of the drawn ones [resample, model]."""
     if items < 2:
-        return tuple(
-            undefined("no interval from one item", n=items, value=float(value)) for value in values
-        )
-    ends = np.nanpercentile(drawn, [2.5, 97.5], axis=0)
-    return tuple(
-        Estimate(float(value), float(low), float(high), items, "item")
-        for value, low, high in zip(values, *ends, strict=True)
-    )
+        reason = "no interval from one item"
+        return tuple(undefined(reason, n=items, value=float(value)) for value in values)
+    lows, highs = np.nanpercentile(drawn_values, [2.5, 97.5], axis=0)
+    estimates = list[Estimate]()
+    for value, low, high in zip(values, lows, highs, strict=True):
+        estimates.append(Estimate(float(value), float(low), float(high), items, "item"))
+    return tuple(estimates)
 
 
 def _means(scores: FloatArray) -> FloatArray:
@@ -413,18 +445,26 @@ def _means(scores: FloatArray) -> FloatArray:
 def _transfer(
     pair: tuple[str, str], table2: Sequence[Table2Row], figure2: Sequence[SelfAndOthers]
 ) -> Transfer:
-    observer_scores = [
-        [line.scores[task].value for line in table2 if line.model != SELF] for task in pair
-    ]
-    own_scores = {part.name: dict(zip(part.models, part.own, strict=True)) for part in figure2}
-    both = [model for model in own_scores[pair[0]] if model in own_scores[pair[1]]]
-    printed_scores = [
-        [row[task] for model, row in TABLE_2.items() if model != SELF] for task in pair
-    ]
+    figure_by_name = {figure.name: figure for figure in figure2}
+    observer_scores = list[list[float]]()
+    own_score_by_model = list[dict[str, float]]()
+    printed_scores = list[list[float]]()
+    for task in pair:
+        figure = figure_by_name[task]
+        own_values = [score.value for score in figure.own]
+        own_score_by_model.append(dict(zip(figure.models, own_values, strict=True)))
+        observer_scores.append([row.scores[task].value for row in table2 if row.model != SELF])
+        printed_scores.append([row[task] for model, row in TABLE_2.items() if model != SELF])
+
+    first_scores, second_scores = own_score_by_model
+    common_models = [model for model in first_scores if model in second_scores]
     return Transfer(
-        pair,
+        tasks=pair,
         observers=spearman(*observer_scores),
-        own=spearman(*([own_scores[task][model].value for model in both] for task in pair)),
+        own=spearman(
+            [first_scores[model] for model in common_models],
+            [second_scores[model] for model in common_models],
+        ),
         paper=spearman(*printed_scores),
     )
 
@@ -497,37 +537,41 @@ class ObserverRow:
 
 def observer_rows(reproduction: Reproduction) -> list[ObserverRow]:
     """One row an observer, and one for models on themselves."""
-    return [_observer_row(reproduction, line) for line in reproduction.table2]
+    return [_observer_row(reproduction, table2_row) for table2_row in reproduction.table2]
 
 
-def _observer_row(reproduction: Reproduction, line: Table2Row) -> ObserverRow:
+def _observer_row(reproduction: Reproduction, table2_row: Table2Row) -> ObserverRow:
     task_by_name = {task.task: task for task in reproduction.tasks}
-    printed_name = SELF if line.model == SELF else paper_name(line.model)
+    is_self = table2_row.model == SELF
+    printed_name = SELF if is_self else paper_name(table2_row.model)
     printed_scores = TABLE_2.get(printed_name or "", {})
-    fields: dict[str, Estimate | float | int] = {}
+    task_fields: dict[str, Estimate | float | int] = {}
+    holes = list[str]()
     for name in PLACES:
         task = task_by_name.get(name)
-        score = line.scores.get(name, undefined(f"no model ran {name}"))
-        is_scored = task is not None and not math.isnan(score.value)
-        targets = len(task.models) if task else 0
-        if line.model != SELF:
-            targets -= 1
-        fields[name] = score
-        fields[f"{name}_targets"] = targets if is_scored else 0
-        fields[f"{name}_chance"] = task.chance if task else math.nan
-        fields[f"paper_{name}"] = printed_scores.get(name, math.nan) / 100
-    has_average = not math.isnan(line.average.value)
-    holes = [
-        f"{name}: {score.reason}" for name, score in line.scores.items() if math.isnan(score.value)
-    ]
+        score = table2_row.scores.get(name, undefined(f"no model ran {name}"))
+        target_count = 0
+        if task is not None and not math.isnan(score.value):
+            target_count = len(task.models) if is_self else len(task.models) - 1
+        task_fields[name] = score
+        task_fields[f"{name}_targets"] = target_count
+        task_fields[f"{name}_chance"] = task.chance if task else math.nan
+        task_fields[f"paper_{name}"] = printed_scores.get(name, math.nan) / 100
+    for name, score in table2_row.scores.items():
+        if math.isnan(score.value):
+            holes.append(f"{name}: {score.reason}")
+
+    tasks_averaged = ""
+    if not math.isnan(table2_row.average.value):
+        tasks_averaged = f"{len(reproduction.tasks)} of {len(PLACES)}"
     return ObserverRow(
-        rank=line.rank,
-        observer=line.model,
-        avg=line.average,
-        tasks_averaged=f"{len(reproduction.tasks)} of {len(PLACES)}" if has_average else "",
+        rank=table2_row.rank,
+        observer=table2_row.model,
+        avg=table2_row.average,
+        tasks_averaged=tasks_averaged,
         hole="; ".join(holes),
         paper_row=printed_name if printed_scores else None,
-        **fields,  # type: ignore[arg-type]  # four tasks × four columns
+        **task_fields,  # type: ignore[arg-type]  # four tasks × four columns
     )
 
 
@@ -728,9 +772,10 @@ def _shown_table(table: RowTable) -> Table:
 
 def _table2_section(reproduction: Reproduction) -> Section:
     intro = Markup(
-        "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 for k-th words. Only "
-        "“Self Introspection” is models on themselves. Compare models' rows with each other, and the “Self "
-        "Introspection” row only with the paper's. Unscored items are left out; their shares are under Tables."
+        "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 "
+        "for k-th words. Only “Self Introspection” is models on themselves. Compare models' rows with "
+        "each other, and the “Self Introspection” row only with the paper's. Unscored items are "
+        "left out; their shares are under Tables."
     ).format(PI)
     tables = paper_tables(reproduction)
     printed_title = "The paper's Table 2 as printed (percent; 11 models, other items, no intervals)"
@@ -746,29 +791,31 @@ def _table2_section(reproduction: Reproduction) -> Section:
 
 def _table2_remarks(reproduction: Reproduction) -> list[Block]:
     """Chance, what is missing, and that columns are over different models where they are."""
-    remarks = []
-    for task in reproduction.tasks:
+    tasks = reproduction.tasks
+    remarks = list[str]()
+    for task in tasks:
         if not math.isnan(task.chance) and task.task in CHANCE:
-            printed = number(TABLE_2[SELF][task.task] / 100)
+            printed_score = number(TABLE_2[SELF][task.task] / 100)
             remarks.append(
-                f"{task.task}: a blind guess gets {number(task.chance)} here and {number(CHANCE[task.task])} in the "
-                f"paper's code, whose models on themselves reach {printed}."
+                f"{task.task}: a blind guess gets {number(task.chance)} here and "
+                f"{number(CHANCE[task.task])} in the paper's code, whose models on themselves "
+                f"reach {printed_score}."
             )
-    for task in reproduction.tasks:
-        remarks += [
-            f"{task.task}: {model} is left out, since {why}."
-            for model, why in task.left_out.items()
-        ]
-    if reproduction.missing and len(reproduction.tasks) > 1:
-        missing = ", ".join(reproduction.missing)
+    for task in tasks:
+        for model, reason in task.left_out.items():
+            remarks.append(f"{task.task}: {model} is left out, since {reason}.")
+    if reproduction.missing and len(tasks) > 1:
+        missing_tasks = ", ".join(reproduction.missing)
         remarks.append(
-            f"Avg is over {len(reproduction.tasks)} of the paper's four tasks; not here: {missing}."
+            f"Avg is over {len(tasks)} of the paper's four tasks; not here: {missing_tasks}."
         )
-    models_by_task = {task.task: task.models for task in reproduction.tasks if task.models}
+
+    models_by_task = {task.task: task.models for task in tasks if task.models}
     if len(set(models_by_task.values())) > 1:
-        names = "; ".join(f"{task}: {', '.join(models)}" for task, models in models_by_task.items())
+        column_texts = [f"{task}: {', '.join(models)}" for task, models in models_by_task.items()]
         remarks.append(
-            f"The columns are over different models, so compare within a column only. {names}."
+            "The columns are over different models, so compare within a column only. "
+            f"{'; '.join(column_texts)}."
         )
     return [Bullets(remarks)] if remarks else []
 
@@ -779,29 +826,38 @@ def _table2_picture(reproduction: Reproduction) -> Picture:
     has_average = len(tasks) > 1
     if has_average:
         columns.append("Avg")
-    rows = []
-    for line in reproduction.table2:
-        scores = [line.scores[task] for task in tasks]
-        rows.append([*scores, line.average] if has_average else scores)
-    models = [line.model for line in reproduction.table2]
+    models = [row.model for row in reproduction.table2]
     short_names = dict(zip(models, plots.cut_names(models), strict=True))
-    names = []
-    for line in reproduction.table2:
-        names.append(
-            SELF if line.model == SELF else f"{line.rank or '–'}. {short_names[line.model]}"
-        )
+
+    row_names = list[str]()
+    values = list[list[float]]()
+    lows = list[list[float]]()
+    highs = list[list[float]]()
+    for row in reproduction.table2:
+        if row.model == SELF:
+            row_names.append(SELF)
+        else:
+            row_names.append(f"{row.rank or '–'}. {short_names[row.model]}")
+        scores = [row.scores[task] for task in tasks]
+        if has_average:
+            scores.append(row.average)
+        values.append([score.value for score in scores])
+        lows.append([score.low for score in scores])
+        highs.append([score.high for score in scores])
     return plots.heat_map(
         "table2",
-        [[score.value for score in row] for row in rows],
-        names,
+        values,
+        row_names,
         columns,
-        caption="Mean score of each observer on the other models, coloured within a column; framed: the models on "
-        "themselves.",
+        caption=(
+            "Mean score of each observer on the other models, coloured within a column; framed: "
+            "the models on themselves."
+        ),
         title="Observers on the other models",
-        low=[[score.low for score in row] for row in rows],
-        high=[[score.high for score in row] for row in rows],
+        low=lows,
+        high=highs,
         by_column=True,
-        framed=names.index(SELF),
+        framed=row_names.index(SELF),
         across="",
         down="",
     )
@@ -809,27 +865,33 @@ def _table2_picture(reproduction: Reproduction) -> Picture:
 
 def _figure2_section(reproduction: Reproduction) -> Section:
     intro = (
-        "Each model's score on itself is compared with the mean of the others on it: a signed-rank test over models, "
-        f"one-sided, exact. The paper prints p = {p_digits(WILCOXON_P)} and does not say of which mean of its tasks. "
-        f"{AVERAGE.capitalize()}: the mean of the scores as they are, the Average of its public notebook. "
-        f"{AGGREGATE.capitalize()}: the mean of the min-max normalised tasks (G.3). The two can fall on different "
-        "sides of .05. Neither removes skill or predictability; the answer above does."
+        "Each model's score on itself is compared with the mean of the others on it: a signed-rank "
+        f"test over models, one-sided, exact. The paper prints p = {p_digits(WILCOXON_P)} and does "
+        f"not say of which mean of its tasks. {AVERAGE.capitalize()}: the mean of the scores as "
+        f"they are, the Average of its public notebook. {AGGREGATE.capitalize()}: the mean of the "
+        "min-max normalised tasks (G.3). The two can fall on different sides of .05. Neither "
+        "removes skill or predictability; the answer above does."
     )
     tables = paper_tables(reproduction)
     has_aggregate = len(reproduction.by_task) > 1
-    shown_parts = [part for part in reproduction.figure2 if part.name != AGGREGATE or has_aggregate]
-    shown_names = [part.name for part in shown_parts]
-    test_rows = [row for row in tables["figure2-test"].rows if row.on in shown_names]
-    pictured = [part for part in shown_parts if part.name == AVERAGE] or shown_parts[-1:]
+    parts_on_page = [
+        part for part in reproduction.figure2 if part.name != AGGREGATE or has_aggregate
+    ]
+    names_on_page = [part.name for part in parts_on_page]
+    test_rows = [row for row in tables["figure2-test"].rows if row.on in names_on_page]
+    pictured_parts = [part for part in parts_on_page if part.name == AVERAGE]
+    if not pictured_parts:
+        pictured_parts = parts_on_page[-1:]
+
     blocks: list[Block] = [intro]
     if test_rows:
-        blocks.append(
-            _shown_table(replace(tables["figure2-test"], rows=test_rows, hides_empty=True))
-        )
-        blocks.append(Figures([_figure2_picture(part) for part in pictured]))
+        test_table = replace(tables["figure2-test"], rows=test_rows, hides_empty=True)
+        blocks.append(_shown_table(test_table))
+        blocks.append(Figures([_figure2_picture(part) for part in pictured_parts]))
     if tables["task-ranks"].rows:
         blocks.append(
-            "How alike two tasks rank the models (Spearman); the paper: strong performance on one does not transfer."
+            "How alike two tasks rank the models (Spearman); the paper: strong performance on one "
+            "does not transfer."
         )
         blocks.append(_shown_table(tables["task-ranks"]))
     return Section(
@@ -844,36 +906,41 @@ def _figure2_picture(part: SelfAndOthers) -> Picture:
     return self_against_others(
         "figure2",
         dict(zip(names, pairs, strict=True)),
-        caption=f"The paper's Figure 2, {title}: each model on itself, and the mean of the others on it.",
+        caption=(
+            f"The paper's Figure 2, {title}: each model on itself, and the mean of the others on "
+            "it."
+        ),
         title=f"{title}: itself against the others",
     )
 
 
 def _transform_section(reproduction: Reproduction) -> list[Section]:
     """The transform over all tasks, where there are several, and of each."""
-    task_pictures = []
+    task_pictures = list[Picture]()
     for task in reproduction.tasks:
         if task.task in reproduction.by_task:
-            figure = f"figure{PLACES[task.task].figure}"
             task_pictures += _grid_pictures(
-                figure, task.task, reproduction.by_task[task.task], task.models
+                f"figure{PLACES[task.task].figure}",
+                task.task,
+                reproduction.by_task[task.task],
+                task.models,
             )
-    if reproduction.transform is None or len(reproduction.by_task) < 2:
+    transform = reproduction.transform
+    if transform is None or len(reproduction.by_task) < 2:
         if not task_pictures:
             return []
-        return [
-            Section("The paper's transform", [TRANSFORM, Figures(task_pictures)], name="transform")
-        ]
-    reasons = [
-        f"{task} is left out of A: {why}." for task, why in reproduction.transform.reasons.items()
+        task_blocks: list[Block] = [TRANSFORM, Figures(task_pictures)]
+        return [Section("The paper's transform", task_blocks, name="transform")]
+
+    left_out_lines = [
+        f"{task} is left out of A: {reason}." for task, reason in transform.reasons.items()
     ]
-    pictures = _grid_pictures("figure8", "all tasks", reproduction.transform, reproduction.models)
-    epsilons = paper_tables(reproduction)["epsilons"]
+    pictures = _grid_pictures("figure8", "all tasks", transform, reproduction.models)
     blocks: list[Block] = [
         TRANSFORM,
         OF_EPSILON,
-        _shown_table(epsilons),
-        *reasons,
+        _shown_table(paper_tables(reproduction)["epsilons"]),
+        *left_out_lines,
         Figures(pictures),
     ]
     if task_pictures:
@@ -883,9 +950,9 @@ def _transform_section(reproduction: Reproduction) -> list[Section]:
 
 TRANSFORM = "Min-max per task, mean A, C: ln(A + ε), double-centred (G.3)."
 OF_EPSILON = (
-    "ε moves the result. The paper's text has no number; its public notebook adds 1e-05, and centres raw scores too, "
-    f"without min-max. Here it is {EPSILON}: min-max makes the least cell of a task 0, and ln(1e-05) of that one cell "
-    "would be most of C."
+    "ε moves the result. The paper's text has no number; its public notebook adds 1e-05, and "
+    f"centres raw scores too, without min-max. Here it is {EPSILON}: min-max makes the least cell "
+    "of a task 0, and ln(1e-05) of that one cell would be most of C."
 )
 
 

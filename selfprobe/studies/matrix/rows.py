@@ -32,8 +32,8 @@ from scipy import special
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
 from selfprobe.stats.pairs import (
-    AS_NEEDED,
-    FEWEST,
+    CONDITIONAL_STEPS,
+    FEWEST_MODELS,
     Moments,
     OwnCells,
     fit_alone,
@@ -43,7 +43,7 @@ from selfprobe.stats.pairs import (
 )
 from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
-from selfprobe.studies.matrix.habit import ALL, Specific
+from selfprobe.studies.matrix.habit import ALL_ITEMS, Specific
 from selfprobe.studies.matrix.table import Results, TaskMatrix, incomparable_cells, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
@@ -121,7 +121,7 @@ def powers(
 
     measured = moments(x[None])
     has_noise = measured.variance.max() > 1e-12  # else of the noise of other items nothing is known
-    if size < FEWEST or np.isnan(measured.mean).any() or not has_noise:
+    if size < FEWEST_MODELS or np.isnan(measured.mean).any() or not has_noise:
         return (NO_POWER,) * size
 
     expected = fit_alone(measured)
@@ -164,7 +164,7 @@ def planned_detectable_advantage(
         chance: Score of a blind guess, which is taken off.
         right_or_wrong: Whether a score is 0 or 1; else it is a likeness.
     """
-    if models < FEWEST or items < 2:
+    if models < FEWEST_MODELS or items < 2:
         return math.nan
     cells = min(models, MOST_MODELS_TOGETHER) ** 2
     share = (1 + chance) / 2
@@ -480,7 +480,7 @@ class ModelRow:
 
     def p_of(self, step: str) -> float:
         """p of a step; NaN where nothing in the matrix calls for it."""
-        return math.nan if step in AS_NEEDED and self.steps[step] == 0 else self.steps[step]
+        return math.nan if step in CONDITIONAL_STEPS and self.steps[step] == 0 else self.steps[step]
 
     @property
     def stand_in_scores(self) -> Mapping[str, float]:
@@ -489,7 +489,9 @@ class ModelRow:
 
     @property
     def stand_in(self) -> tuple[str, float]:
-        """The other model whose own replies come closest, and what they get; ("", NaN) without any."""
+        """The other model whose own replies come closest, and what they get; ("", NaN) without
+        any.
+        """
         return max(self.stand_in_scores.items(), key=lambda entry: entry[1], default=("", math.nan))
 
     @property
@@ -591,29 +593,32 @@ def model_rows(
     else:
         evidence = own_cells(tested_scores, floor=has_floor)
     power_by_model = (NO_POWER,) * size
-    if power and size >= FEWEST:
+    if power and size >= FEWEST_MODELS:
         power_by_model = powers(tested_scores, tests=tests, rng=rng, floor=has_floor)
 
-    rows = []
+    interval: Interval = "difference" if graded else "t"
+    rows = list[ModelRow]()
     for place, model in enumerate(models):
         replies_of_others: dict[str, FloatArray] = {}
         if stand_ins is not None:
             names = stand_in_names or models
             replies_of_others = dict(zip(names, stand_ins[place], strict=True))
             replies_of_others.pop(model)
-        rows.append(
-            _model_row(
-                models,
-                place,
-                scores,
-                specific,
-                {name: hits_by_target[place] for name, hits_by_target in hits.items()},
-                replies_of_others,
-                evidence,
-                power_by_model[place],
-                "difference" if graded else "t",
-            )
+        baseline_hits_on_model = {
+            name: hits_by_target[place] for name, hits_by_target in hits.items()
+        }
+        row = _model_row(
+            models,
+            place,
+            scores,
+            specific,
+            baseline_hits_on_model,
+            replies_of_others,
+            evidence,
+            power_by_model[place],
+            interval,
         )
+        rows.append(row)
     return tuple(rows)
 
 
@@ -663,7 +668,11 @@ def _model_row(
     }
     best_guess = np.full(len(items), math.nan)
     if above_guesses:
-        best_guess = baseline_hits[min(above_guesses, key=lambda name: above_guesses[name])]
+        best_guess = baseline_hits[min(above_guesses, key=above_guesses.__getitem__)]
+    best_guess = np.where(np.isnan(own_scores), math.nan, best_guess)
+    where_missed = {
+        name: _mean_where_missed(own_specific, hits) for name, hits in hits_by_competitor.items()
+    }
 
     return ModelRow(
         model=models[place],
@@ -674,15 +683,12 @@ def _model_row(
         rival=models[rival],
         rival_score=float(target_means[rival]),
         over_rival=_score_above(own_scores, scores[place, rival], interval),
-        over={name: estimate for name, estimate in above_baselines.items() if estimate.n},
-        where_missed={
-            name: _mean_where_missed(own_specific, hits)
-            for name, hits in hits_by_competitor.items()
-        },
-        guess=clustered_mean(np.where(np.isnan(own_scores), math.nan, best_guess), items),
-        stand_ins={name: estimate for name, estimate in above_replies.items() if estimate.n},
-        steps={name: float(p[place]) for name, p in evidence.steps.items()},
-        scales={name: float(p[place]) for name, p in evidence.scales.items()},
+        over=_with_items(above_baselines),
+        where_missed=where_missed,
+        guess=clustered_mean(best_guess, items),
+        stand_ins=_with_items(above_replies),
+        steps=_at_place(evidence.steps, place),
+        scales=_at_place(evidence.scales, place),
         advantage=_own_advantage(evidence, place, len(items)),
         pairs=evidence.spread,
         outsider=bool(evidence.outsider[place]),
@@ -690,14 +696,24 @@ def _model_row(
     )
 
 
+def _with_items(estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Those that rest on some item."""
+    return {name: estimate for name, estimate in estimates.items() if estimate.n}
+
+
+def _at_place(p_values: Mapping[str, FloatArray], place: int) -> dict[str, float]:
+    """Name → p of one model, from arrays [model]."""
+    return {name: float(p_of_models[place]) for name, p_of_models in p_values.items()}
+
+
 def _own_advantage(evidence: OwnCells, place: int, items: int) -> Estimate:
     """The advantage of a model on itself over what skill and predictability give."""
-    advantage = float(evidence.over[place])
+    advantage = float(evidence.advantage[place])
     if math.isnan(advantage):
-        reason = f"{FEWEST} models and items that all observers score are the least"
+        reason = f"{FEWEST_MODELS} models and items that all observers score are the least"
         return undefined(reason, n=items)
-    low = float(evidence.over_low[place])
-    high = float(evidence.over_high[place])
+    low = float(evidence.advantage_low[place])
+    high = float(evidence.advantage_high[place])
     return Estimate(advantage, low, high, items, "item")
 
 
@@ -892,7 +908,7 @@ def _add_class_hits(
     has none.
     """
     for name, codes in group_codes.items():
-        label = "mode" if name == ALL else f"mode by {name}"
+        label = "mode" if name == ALL_ITEMS else f"mode by {name}"
         codes_of_truths = codes[item_places]
         for code in np.unique(codes_of_truths):
             in_group = codes_of_truths == code
@@ -912,7 +928,8 @@ class _MeanHits:
     def add(
         self, name: str, place: int, item_places: npt.NDArray[np.intp], hits: FloatArray
     ) -> None:
-        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model at this place.
+        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model at this
+        place.
 
         An item's place of -1 is none of the matrix.
         """

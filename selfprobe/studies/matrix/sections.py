@@ -4,11 +4,12 @@ observers, axes.
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from selfprobe.logs import Run, item_decisions, metrics_in
@@ -27,7 +28,7 @@ from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_k
 from selfprobe.scorers.frames import split
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.stats.pairs import OVER_PAIRS
+from selfprobe.stats.pairs import ABOVE_ALL_PAIRS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_name
@@ -97,11 +98,13 @@ def cells_picture(task: TaskAnalysis) -> Picture:
     name_of_model = dict(zip(models, names, strict=True))
 
     def grid(column: str) -> pd.DataFrame:
-        return task.cells.pivot(index="target", columns="observer", values=column).loc[
-            models, models
-        ]
+        table = task.cells.pivot(index="target", columns="observer", values=column)
+        return table.loc[models, models]
 
-    caption = "Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline."
+    caption = (
+        "Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best "
+        "baseline."
+    )
     if not np.isnan(task.chance):
         caption += f" A blind guess gets {task.chance:.2f}."
     if task.matrix.holes:
@@ -126,8 +129,11 @@ def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
         f"{task.task}-centred",
         advantage.centred,
         cut_names(task.models),
-        caption="What is left of a cell without the observer's skill and the target's difficulty, if these add up. "
-        "Skill times difficulty makes the diagonal violet too, so no answer rests on this picture.",
+        caption=(
+            "What is left of a cell without the observer's skill and the target's difficulty, if "
+            "these add up. Skill times difficulty makes the diagonal violet too, so no answer "
+            "rests on this picture."
+        ),
         title=f"{task.task}: row and column means removed",
         centred=True,
     )
@@ -136,12 +142,13 @@ def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
 def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
     """Each model's own advantage."""
     names = cut_names([model.model for model in advantage.models])
+    estimates_by_name = {
+        name: {"advantage": model.advantage}
+        for name, model in zip(names, advantage.models, strict=True)
+    }
     return interval_rows(
         f"{task.task}-advantage",
-        {
-            name: {"advantage": model.advantage}
-            for name, model in zip(names, advantage.models, strict=True)
-        },
+        estimates_by_name,
         caption="Self advantage of each model over what skill and difficulty predict.",
         axis="self advantage, 95 % interval by item",
         title=f"{task.task}: self advantage by model",
@@ -156,7 +163,9 @@ def others_picture(task: TaskAnalysis) -> Picture:
     return self_against_others(
         f"{task.task}-self-others",
         dict(zip(names, _self_and_others(task), strict=True)),
-        caption="How well each model predicts itself, and how well the others predict it on average.",
+        caption=(
+            "How well each model predicts itself, and how well the others predict it on average."
+        ),
         title=f"{task.task}: itself against the others",
     )
 
@@ -165,12 +174,16 @@ def self_against_others(
     name: str, scores_by_model: Mapping[str, tuple[Estimate, Estimate]], *, caption: str, title: str
 ) -> Picture:
     """The paper's Figure 2: name → its score on itself and the mean of the others on it."""
-    rows = {
-        model: {"predicts itself": own, "mean of the others on it": others}
-        for model, (own, others) in scores_by_model.items()
+    estimates_by_model = {
+        model: {"predicts itself": own_score, "mean of the others on it": others_mean}
+        for model, (own_score, others_mean) in scores_by_model.items()
     }
     return interval_rows(
-        name, rows, caption=caption, axis="score, 95 % interval by item", title=title
+        name,
+        estimates_by_model,
+        caption=caption,
+        axis="score, 95 % interval by item",
+        title=title,
     )
 
 
@@ -178,13 +191,14 @@ def _self_and_others(task: TaskAnalysis) -> list[tuple[Estimate, Estimate]]:
     """[model]: its score on itself, and the mean of the others on it."""
     places = [task.matrix.models.index(model) for model in task.models]
     scores = task.matrix.scores[np.ix_(places, places)]  # [target, observer, item]
-    pairs = []
-    for place in range(len(places)):
-        others = np.delete(scores[place], place, axis=0)
-        own_mean = clustered_mean(scores[place, place], task.cluster_of_item)
-        others_mean = clustered_mean(others.ravel(), np.tile(task.cluster_of_item, len(others)))
-        pairs.append((own_mean, others_mean))
-    return pairs
+    estimate_pairs = list[tuple[Estimate, Estimate]]()
+    for place, target_scores in enumerate(scores):
+        other_scores = np.delete(target_scores, place, axis=0)
+        other_clusters = np.tile(task.cluster_of_item, len(other_scores))
+        own_mean = clustered_mean(target_scores[place], task.cluster_of_item)
+        others_mean = clustered_mean(other_scores.ravel(), other_clusters)
+        estimate_pairs.append((own_mean, others_mean))
+    return estimate_pairs
 
 
 def task_figures(task: TaskAnalysis) -> list[Block]:
@@ -207,20 +221,20 @@ def reasoned_lines(task: TaskAnalysis) -> list[str]:
     """Sentence on models that reasoned although they were asked not to: their rows are of another
     kind.
     """
-    own_cells = task.cells[
-        (task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED_SHARE)
-    ]
-    if own_cells.empty:
+    own_cells = task.cells[task.cells.target == task.cells.observer]
+    reasoned_cells = own_cells[own_cells.reasoned > REASONED_SHARE]
+    if reasoned_cells.empty:
         return []
-    names = ", ".join(
+    model_texts = [
         f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)"
-        for cell in own_cells.itertuples()
-    )
+        for cell in reasoned_cells.itertuples()
+    ]
     sentence = (
-        f"{task.task}: reasoned before predicting, although asked not to: {names}. What such a model says of itself "
-        "was reasoned out, and is no immediate introspection"
+        f"{task.task}: reasoned before predicting, although asked not to: "
+        f"{', '.join(model_texts)}. What such a model says of itself was reasoned out, and is no "
+        "immediate introspection"
     )
-    other_count = len(task.matrix.models) - len(own_cells)
+    other_count = len(task.matrix.models) - len(reasoned_cells)
     if other_count:
         sentence += f": compare its row with the other {other_count} with that in mind"
     return [f"{sentence}."]
@@ -369,26 +383,25 @@ class ModelNumbers:
 
 def model_numbers(analysis: Analysis) -> list[ModelNumbers]:
     """One row a task and model that has all its cells."""
-    numbers = []
+    numbers = list[ModelNumbers]()
     for task in analysis.tasks:
         claim_by_model = {claim.subject: claim for claim in task.claims}
-        own_cells = task.cells[task.cells.target == task.cells.observer].set_index("target")
-        additive = (
-            {model.model: model.advantage for model in task.advantage.models}
-            if task.advantage
-            else {}
-        )
+        own_cells = task.cells[task.cells.target == task.cells.observer]
+        unscored_by_model = own_cells.set_index("target").unscored
+        additive_by_model = dict[str, Estimate]()
+        if task.advantage:
+            for model in task.advantage.models:
+                additive_by_model[model.model] = model.advantage
         for row, p_holm in zip(task.rows, task.rows_p_holm, strict=True):
-            numbers.append(
-                _numbers_of_model(
-                    task,
-                    row,
-                    claim_by_model[row.model],
-                    p_holm=p_holm,
-                    unscored=float(own_cells.unscored[row.model]),
-                    additive=additive.get(row.model, undefined("no additive fit")),
-                )
+            model_row = _numbers_of_model(
+                task,
+                row,
+                claim_by_model[row.model],
+                p_holm=p_holm,
+                unscored=float(unscored_by_model[row.model]),
+                additive=additive_by_model.get(row.model, undefined("no additive fit")),
             )
+            numbers.append(model_row)
     return numbers
 
 
@@ -403,8 +416,16 @@ def _numbers_of_model(
 ) -> ModelNumbers:
     baseline, baseline_score = row.without_a_model
     likest, likest_score = row.stand_in
+    informed_name = ""
+    informed_score = math.nan
     informed = closest_informed(task.informed, row.model)
-    over_pairs = row.steps[OVER_PAIRS]
+    if informed:
+        informed_name = f"{informed.observer} ({informed.arm})"
+        informed_score = informed.score.value
+    above_all_pairs_p = row.steps[ABOVE_ALL_PAIRS]
+    beyond_all_pairs: bool | None = None
+    if not math.isnan(above_all_pairs_p):
+        beyond_all_pairs = above_all_pairs_p == 0
     return ModelNumbers(
         task=task.task,
         model=row.model,
@@ -417,8 +438,8 @@ def _numbers_of_model(
         rival_score=row.rival_score,
         baseline=baseline,
         baseline_score=baseline_score,
-        informed=f"{informed.observer} ({informed.arm})" if informed else "",
-        informed_score=informed.score.value if informed else math.nan,
+        informed=informed_name,
+        informed_score=informed_score,
         likest=likest,
         likest_replies=likest_score,
         estimate=additive,
@@ -428,7 +449,7 @@ def _numbers_of_model(
         p_holm=p_holm,
         p_noise=row.p_of("noise"),
         p_pairs=row.p_of("pairs"),
-        beyond_all_pairs=None if math.isnan(over_pairs) else over_pairs == 0,
+        beyond_all_pairs=beyond_all_pairs,
         p_itself_above_others=row.p_of("itself above others"),
         p_without_its_likest=row.p_of("without its likest"),
         p_above_0=row.p_of("above 0"),
@@ -458,22 +479,24 @@ MOST_STAND_INS = 15
 
 def baseline_rows(analysis: Analysis) -> list[BaselineRow]:
     """One row a task, model and baseline; of stand-ins the closest ones."""
-    rows = []
+    rows = list[BaselineRow]()
     for task in analysis.tasks:
         for row in task.rows:
-            for name, over in row.over.items():
-                rows.append(BaselineRow(task.task, row.model, name, row.baselines[name], over))
-            for other, over in _closest_stand_ins(row):
-                name = f"{other}'s own replies"
-                rows.append(
-                    BaselineRow(task.task, row.model, name, row.score.value - over.value, over)
-                )
-            for name, habit in row.habits.items():
-                rows.append(
-                    BaselineRow(
-                        task.task, row.model, f"its habit by {name}", habit, undefined("taken off")
-                    )
-                )
+            rows += _baselines_of_model(task.task, row)
+    return rows
+
+
+def _baselines_of_model(task: str, row: ModelRow) -> list[BaselineRow]:
+    rows = list[BaselineRow]()
+    for name, difference in row.over.items():
+        rows.append(BaselineRow(task, row.model, name, row.baselines[name], difference))
+    for other_model, difference in _closest_stand_ins(row):
+        name = f"{other_model}'s own replies"
+        replies_score = row.score.value - difference.value
+        rows.append(BaselineRow(task, row.model, name, replies_score, difference))
+    for feature, habit in row.habits.items():
+        name = f"its habit by {feature}"
+        rows.append(BaselineRow(task, row.model, name, habit, undefined("taken off")))
     return rows
 
 
@@ -481,10 +504,11 @@ def _closest_stand_ins(row: ModelRow) -> list[tuple[str, Estimate]]:
     """The other models whose own replies come closest to a model, and how far it is above them, in
     their order.
     """
-    closest_names = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[
-        :MOST_STAND_INS
+    names_by_closeness = sorted(row.stand_ins, key=lambda name: row.stand_ins[name].value)
+    closest_names = names_by_closeness[:MOST_STAND_INS]
+    return [
+        (name, difference) for name, difference in row.stand_ins.items() if name in closest_names
     ]
-    return [(other, over) for other, over in row.stand_ins.items() if other in closest_names]
 
 
 @dataclass(frozen=True)
@@ -501,7 +525,7 @@ class TestRow:
 
 def test_rows(analysis: Analysis) -> list[TestRow]:
     """The tests of each task that has two complete models."""
-    rows = []
+    rows = list[TestRow]()
     for task in analysis.tasks:
         if task.advantage is not None:
             rows += _tests_of_task(task, task.advantage)
@@ -511,67 +535,62 @@ def test_rows(analysis: Analysis) -> list[TestRow]:
 def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow]:
     assert task.capability is not None and task.test is not None
     unit = unit_name(task.cluster_of_item)
-    if_wrong, if_right = (number(bound, 3) for bound in task.worst)
-    shuffled = task.permutation
-    all_orders = ", all of them" if shuffled.exact else ""
-    taken_off = (
-        f"each score minus what {task.taken_off} reach"
-        if task.taken_off
-        else "nothing could be taken off"
+    total_if_wrong, total_if_right = task.worst
+    permutation = task.permutation
+    orders_text = f"{permutation.count} orders"
+    if permutation.exact:
+        orders_text += ", all of them"
+    specific_note = "nothing could be taken off"
+    if task.taken_off:
+        specific_note = f"each score minus what {task.taken_off} reach"
+    capability_note = "capability control"
+    if not math.isnan(task.capability.low) and task.capability.reason:
+        capability_note += f"; {task.capability.reason}"
+
+    def row(quantity: str, estimate: Estimate, note: str) -> TestRow:
+        return TestRow(task.task, quantity, estimate, math.nan, math.nan, note)
+
+    total = row(
+        "self advantage T",
+        advantage.total,
+        f"(trace − ΣA/M)/(M − 1), t interval over {advantage.total.n} {unit}s",
     )
-    capability_gap = "" if math.isnan(task.capability.low) else task.capability.reason
-    no_number = undefined("a test alone")
+    complete = row(
+        "T where every cell is scored",
+        task.complete,
+        (
+            f"{task.complete.n} {unit}s; if all that is unscored in these models' runs spoke "
+            f"against it T would be {number(total_if_wrong, 3)}, if for it "
+            f"{number(total_if_right, 3)}"
+        ),
+    )
+    permuted = row(
+        "permutation of observers",
+        undefined("a test alone"),
+        (
+            f"of the item-specific scores; {orders_text}; needs four models to reach .05, and more "
+            "where few of them have access"
+        ),
+    )
+    wilcoxon = row(
+        "Wilcoxon over models",
+        undefined("a test alone"),
+        (
+            f"the paper's test (p = 0.021 there): {task.test.wins} of {task.test.n} models score "
+            f"higher on themselves{_all_decisions(task.task)}; skill not removed"
+        ),
+    )
     rows = [
-        TestRow(
-            task.task,
-            "self advantage T",
-            advantage.total,
-            task.p,
-            task.p_holm,
-            f"(trace − ΣA/M)/(M − 1), t interval over {advantage.total.n} {unit}s",
-        ),
-        TestRow(task.task, "T, item-specific", task.total, math.nan, math.nan, taken_off),
-        TestRow(
-            task.task,
-            "T where every cell is scored",
-            task.complete,
-            math.nan,
-            math.nan,
-            f"{task.complete.n} {unit}s; if all that is unscored in these models' runs spoke against it T would be "
-            f"{if_wrong}, if for it {if_right}",
-        ),
-        TestRow(
-            task.task,
-            "over like observers",
-            task.capability,
-            math.nan,
-            math.nan,
-            "; ".join(filter(None, ["capability control", capability_gap])),
-        ),
-        TestRow(
-            task.task,
-            "permutation of observers",
-            no_number,
-            shuffled.p,
-            math.nan,
-            f"of the item-specific scores; {shuffled.count} orders{all_orders}; needs four models to reach .05, and "
-            "more where few of them have access",
-        ),
-        TestRow(
-            task.task,
-            "Wilcoxon over models",
-            no_number,
-            task.test.wilcoxon_p,
-            math.nan,
-            f"the paper's test (p = 0.021 there): {task.test.wins} of {task.test.n} models score higher on themselves"
-            f"{_all_decisions(task.task)}; skill not removed",
-        ),
+        replace(total, p=task.p, p_holm=task.p_holm),
+        row("T, item-specific", task.total, specific_note),
+        complete,
+        row("over like observers", task.capability, capability_note),
+        replace(permuted, p=permutation.p),
+        replace(wilcoxon, p=task.test.wilcoxon_p),
     ]
     for name, reason in task.without.items():
         note = f"not applied, so no claim asks for it: {reason}"
-        rows.append(
-            TestRow(task.task, f"over “{name}”", undefined("not applied"), math.nan, math.nan, note)
-        )
+        rows.append(row(f"over “{name}”", undefined("not applied"), note))
     return rows
 
 
@@ -580,7 +599,9 @@ def _all_decisions(task: str) -> str:
     "".
     """
     key = PLACES[task].key if task in PLACES else None
-    return f" over all decisions of an item, where Figure 2 counts {key} alone" if key else ""
+    if not key:
+        return ""
+    return f" over all decisions of an item, where Figure 2 counts {key} alone"
 
 
 # ---- models on themselves
@@ -686,41 +707,57 @@ def own_scores(results: Results, matrices: Mapping[str, TaskMatrix]) -> list[Own
     own_cells = results.cells[results.cells.target == results.cells.observer]
     own_decisions = results.decisions[results.decisions.target == results.decisions.observer]
     run_by_log = {run.log: run for run in results.runs}
-    rows = []
+    rows = list[OwnScore]()
     for task_name, task_cells in own_cells.groupby("task"):
         task = str(task_name)
         matrix = matrices.get(task) or matrix_of(results, task)
         clusters = item_clusters(results, matrix)
+        task_decisions = own_decisions[own_decisions.task == task]
         log_by_model = dict(zip(task_cells.target, task_cells.log, strict=True))
         for model in sorted(log_by_model):
             run = run_by_log.get(log_by_model[model])
-            decisions = own_decisions[
-                (own_decisions.task == task) & (own_decisions.target == model)
-            ]
-            place = matrix.models.index(model)
-            estimate = clustered_mean(
-                matrix.scores[place, place], clusters, unit=unit_name(clusters)
-            )
-            metrics = dict(metrics_in(run.results)) if run else {}
-            baseline_name, baseline = best_logged_baseline(metrics)
-            rows.append(
-                OwnScore(
-                    task=task,
-                    model=model,
-                    estimate=estimate,
-                    reason=estimate.reason,
-                    baseline=baseline,
-                    baseline_name=baseline_name,
-                    unscored=float(decisions.value.isna().mean()),
-                    why_unscored=_reasons(decisions.unscored),
-                    reasoned=float(decisions.reasoned.mean()),
-                    hole=matrix.holes.get(
-                        (model, model), "" if estimate.n else "nothing was scored"
-                    ),
-                    **{name: metrics.get(name, math.nan) for name in LOGGED_METRICS},
-                )
-            )
+            decisions = task_decisions[task_decisions.target == model]
+            rows.append(_own_score(matrix, model, clusters, decisions, run))
     return rows
+
+
+def _own_score(
+    matrix: TaskMatrix,
+    model: str,
+    clusters: npt.NDArray[np.intp],
+    decisions: pd.DataFrame,
+    run: Run | None,
+) -> OwnScore:
+    """One model on itself.
+
+    Args:
+        matrix: The scores of the task.
+        model: The model.
+        clusters: [item]: the number of the cluster that it counts with.
+        decisions: The model's decisions about itself.
+        run: Its run on itself; None where its log is not at hand.
+    """
+    place = matrix.models.index(model)
+    estimate = clustered_mean(matrix.scores[place, place], clusters, unit=unit_name(clusters))
+    hole = matrix.holes.get((model, model), "")
+    if not hole and not estimate.n:
+        hole = "nothing was scored"
+    metrics = dict(metrics_in(run.results)) if run else {}
+    baseline_name, baseline = best_logged_baseline(metrics)
+    logged_metrics = {name: metrics.get(name, math.nan) for name in LOGGED_METRICS}
+    return OwnScore(
+        task=matrix.task,
+        model=model,
+        estimate=estimate,
+        reason=estimate.reason,
+        baseline=baseline,
+        baseline_name=baseline_name,
+        unscored=float(decisions.value.isna().mean()),
+        why_unscored=_reasons(decisions.unscored),
+        reasoned=float(decisions.reasoned.mean()),
+        hole=hole,
+        **logged_metrics,
+    )
 
 
 def best_logged_baseline(metrics: Mapping[str, float]) -> tuple[str, float]:
@@ -737,12 +774,12 @@ def best_logged_baseline(metrics: Mapping[str, float]) -> tuple[str, float]:
 
 def _reasons(unscored: pd.Series) -> str:
     """The reasons with their shares, the commonest first."""
-    counts = (
-        unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    )
-    return ", ".join(
-        f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items()
-    )
+    counts = unscored.dropna().value_counts().sort_index()
+    ordered_counts = counts.sort_values(ascending=False, kind="stable")
+    reason_texts = [
+        f"{reason} {percent(count / len(unscored))}" for reason, count in ordered_counts.items()
+    ]
+    return ", ".join(reason_texts)
 
 
 # ---- informed observers
@@ -778,19 +815,19 @@ def informed_rows(results: Results, analysis: Analysis) -> list[InformedRow]:
     """Informed observers of all tasks, including those with a single model on itself, which are in
     no analysis.
     """
-    rows = [
-        _informed_row(task.task, observer) for task in analysis.tasks for observer in task.informed
-    ]
+    rows = list[InformedRow]()
+    for task_analysis in analysis.tasks:
+        for observer in task_analysis.informed:
+            rows.append(_informed_row(task_analysis.task, observer))
     if results.informed.empty:
         return rows
-    analysed_tasks = {task.task for task in analysis.tasks}
+
+    analysed_tasks = {task_analysis.task for task_analysis in analysis.tasks}
     run_tasks = set(results.cells.task)
     for task in sorted(set(results.informed.task) - analysed_tasks):
         if task in run_tasks:
-            rows += [
-                _informed_row(task, observer)
-                for observer in informed_observers(results, matrix_of(results, task))
-            ]
+            for observer in informed_observers(results, matrix_of(results, task)):
+                rows.append(_informed_row(task, observer))
     return rows
 
 
@@ -808,24 +845,29 @@ def _informed_row(task: str, observer: InformedObserver) -> InformedRow:
 
 
 def informed_lines(rows: Iterable[InformedRow], analysis: Analysis) -> list[str]:
-    """A line each for the terminal, of the tasks without a matrix; a matrix says it in its claims."""
+    """A line each for the terminal, of the tasks without a matrix; a matrix says it in its
+    claims.
+    """
     analysed_tasks = {task.task for task in analysis.tasks}
-    return [
-        f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {shown(row.estimate)}; "
-        f"{row.target} on itself minus this {shown(row.target_over, sign=True)}"
-        for row in rows
-        if row.task not in analysed_tasks and not row.hole
-    ]
+    lines = list[str]()
+    for row in rows:
+        if row.task not in analysed_tasks and not row.hole:
+            difference = shown(row.target_over, sign=True)
+            lines.append(
+                f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {shown(row.estimate)}; "
+                f"{row.target} on itself minus this {difference}"
+            )
+    return lines
 
 
 # ---- frames: itself and another assistant
 
 
 FRAMES_TEXT = (
-    "About itself, and about another assistant: the same model and item, asked about itself and about “another AI "
-    "assistant”; both answers are compared with what the model does itself (-T about=self,other). The difference "
-    "(gain) is what its picture of itself adds to its picture of an assistant; it needs no other model. The interval "
-    "is paired, over items."
+    "About itself, and about another assistant: the same model and item, asked about itself and "
+    "about “another AI assistant”; both answers are compared with what the model does itself (-T "
+    "about=self,other). The difference (gain) is what its picture of itself adds to its picture of "
+    "an assistant; it needs no other model. The interval is paired, over items."
 )
 
 
@@ -851,33 +893,33 @@ class FrameRow:
 
 def frame_rows(results: Results) -> list[FrameRow]:
     """One row a task, model and quantity (own, other, gain)."""
-    rows = []
+    rows = list[FrameRow]()
     for (task, model, *_), frames in sorted(results.frames.items()):
-        for quantity, estimate in (
-            ("own", frames.own),
-            ("other", frames.other),
-            ("gain", frames.gain),
-        ):
+        estimates = {"own": frames.own, "other": frames.other, "gain": frames.gain}
+        for quantity, estimate in estimates.items():
             rows.append(FrameRow(task, model, quantity, estimate, frames.unscored))
     return rows
 
 
 def frame_lines(results: Results, tasks: Collection[str]) -> list[str]:
     """A line a model of these tasks, for the terminal."""
-    return [
-        f"{task}, {model}: {shown(frames.own)} about itself, {shown(frames.other)} about another assistant, "
-        f"itself minus another {shown(frames.gain, sign=True)}"
-        for (task, model, *_), frames in sorted(results.frames.items())
-        if task in tasks
-    ]
+    lines = list[str]()
+    for (task, model, *_), frames in sorted(results.frames.items()):
+        if task in tasks:
+            lines.append(
+                f"{task}, {model}: {shown(frames.own)} about itself, {shown(frames.other)} about "
+                f"another assistant, itself minus another {shown(frames.gain, sign=True)}"
+            )
+    return lines
 
 
 # ---- axes of dilemmas
 
 
 AXES_TEXT = (
-    "ethical_dilemma by what the dilemmas are about (table by axis): divergences in nats, over the dilemmas at which "
-    "both are finite. Many values are compared there: of twenty, one differs by chance."
+    "ethical_dilemma by what the dilemmas are about (table by axis): divergences in nats, over the "
+    "dilemmas at which both are finite. Many values are compared there: of twenty, one differs by "
+    "chance."
 )
 INFINITE_EVERYWHERE = undefined("KL is infinite everywhere")
 
@@ -924,12 +966,11 @@ def axis_rows(results: Results) -> list[AxisRow]:
     if not results.runs:
         return []
     cells = results.cells
-    own_cells = cells[
-        (cells.task == TASK) & (cells.target == cells.observer) & (cells.status == "complete")
-    ]
+    is_own_cell = (cells.task == TASK) & (cells.target == cells.observer)
+    finished_cells = cells[is_own_cell & (cells.status == "complete")]
     run_by_log = {run.log: run for run in results.runs}
     rows = list[AxisRow]()
-    for cell in own_cells.itertuples():
+    for cell in finished_cells.itertuples():
         if cell.log in run_by_log:
             rows += _axis_rows_of_run(str(cell.target), run_by_log[cell.log])
     return rows
@@ -939,41 +980,42 @@ def _axis_rows_of_run(model: str, run: Run) -> list[AxisRow]:
     axes_of_item: dict[str, dict[str, Any]] = {}
     cluster_of_item: dict[str, str] = {}
     for sample in run.summaries:
+        item = str(sample.id)
         axes = sample.metadata.get("axes")
         if isinstance(axes, dict):
-            axes_of_item[str(sample.id)] = axes
-        cluster_of_item[str(sample.id)] = str(sample.metadata.get("cluster") or sample.id)
+            axes_of_item[item] = axes
+        cluster_of_item[item] = str(sample.metadata.get("cluster") or sample.id)
     if not axes_of_item:
         return []
+
     decisions, _ = split(item_decisions(run))
     dilemma_of_item = {
         item: dilemma
         for item, dilemma in dilemmas_of(decisions).items()
         if not dilemma.unscored and item in axes_of_item
     }
-    items_of_value: dict[tuple[str, str], list[str]] = {}
     axis_names = dict.fromkeys(axis for axes in axes_of_item.values() for axis in axes)
+    rows = list[AxisRow]()
     for axis in axis_names:
-        items_with_axis = [item for item in dilemma_of_item if axis in axes_of_item[item]]
-        for value in sorted({str(axes_of_item[item][axis]) for item in items_with_axis}):
-            items_of_value[axis, value] = [
-                item for item in items_with_axis if str(axes_of_item[item][axis]) == value
-            ]
-    rows = []
-    for (axis, value), items in items_of_value.items():
-        dilemmas = [dilemma_of_item[item] for item in items]
-        estimates = dilemma_estimates(dilemmas, [cluster_of_item[item] for item in items])
-        rows.append(
-            AxisRow(
-                model=model,
-                axis=axis,
-                value=value,
-                dilemmas=len(items),
-                infinite=infinite_kl(dilemmas)["either"],
-                kl_predicted=estimates.get("kl_predicted", INFINITE_EVERYWHERE),
-                kl_direct=estimates.get("kl_direct", INFINITE_EVERYWHERE),
-                kl_gain=estimates.get("kl_gain", INFINITE_EVERYWHERE),
-                cot_pred=estimates.get("cot_pred", INFINITE_EVERYWHERE),
+        items_of_value: dict[str, list[str]] = {}
+        for item in dilemma_of_item:
+            if axis in axes_of_item[item]:
+                items_of_value.setdefault(str(axes_of_item[item][axis]), []).append(item)
+        for value, items in sorted(items_of_value.items()):
+            dilemmas = [dilemma_of_item[item] for item in items]
+            clusters = [cluster_of_item[item] for item in items]
+            estimates = dilemma_estimates(dilemmas, clusters)
+            rows.append(
+                AxisRow(
+                    model=model,
+                    axis=axis,
+                    value=value,
+                    dilemmas=len(items),
+                    infinite=infinite_kl(dilemmas)["either"],
+                    kl_predicted=estimates.get("kl_predicted", INFINITE_EVERYWHERE),
+                    kl_direct=estimates.get("kl_direct", INFINITE_EVERYWHERE),
+                    kl_gain=estimates.get("kl_gain", INFINITE_EVERYWHERE),
+                    cot_pred=estimates.get("cot_pred", INFINITE_EVERYWHERE),
+                )
             )
-        )
     return rows

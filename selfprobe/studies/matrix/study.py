@@ -28,7 +28,7 @@ from selfprobe.errors.arguments import FULL, meant, unknown
 from selfprobe.logs import logs_in, other_version, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
-from selfprobe.stats.pairs import FEWEST
+from selfprobe.stats.pairs import FEWEST_MODELS
 from selfprobe.studies.matrix.page import matrix_page, runs_page
 from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
 from selfprobe.study import Models, Plan, Study, Wave
@@ -67,8 +67,11 @@ class Matrix(Study):
     )
     observers: tuple[str, ...] = Field(
         (),
-        description="Give observers a hint about the target: named (its name), shown:N (N of its replies to other "
-        "items). Each hint adds one run per observer and target in kth_word and ethical_dilemma.",
+        description=(
+            "Give observers a hint about the target: named (its name), shown:N (N of its replies "
+            "to other items). Each hint adds one run per observer and target in kth_word and "
+            "ethical_dilemma."
+        ),
     )
     args: dict[str, Any] = Field(
         {}, description="Task argument; it goes to the tasks that have it."
@@ -144,7 +147,9 @@ class Matrix(Study):
 
     @property
     def arms(self) -> dict[str, int]:
-        """Hint about the target that observers get in further cells → replies that they are shown."""
+        """Hint about the target that observers get in further cells → replies that they are
+        shown.
+        """
         examples_by_arm: dict[str, int] = {}
         for hint in self.observers:
             (arm, *_) = arms_of(hint)
@@ -314,7 +319,7 @@ class Matrix(Study):
     def _power_sentence(self) -> str:
         """The own advantage that such a matrix names, of the task that needs the largest one."""
         size = len(self.models)
-        if size < FEWEST:
+        if size < FEWEST_MODELS:
             return (
                 f"With {size} models nobody can be named: they do not show how much two models "
                 "differ without self-knowledge. Take eight, at least five."

@@ -5,6 +5,7 @@ joined, and what counts as the same measurement: of which setting a matrix is (`
 and which cells may be compared.
 """
 
+import itertools
 import math
 import operator
 from collections import Counter
@@ -37,11 +38,11 @@ from selfprobe.logs import (
     valid_samples,
 )
 from selfprobe.logs.decision import Decision
-from selfprobe.scorers.decision import NO_PREDICTION
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
 from selfprobe.study._registry import measures
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import masked
 
 CELL = ["task", "target", "observer"]
@@ -49,6 +50,7 @@ Cell = tuple[str, ...]
 """Task, target and observer; of an observer that is told of its target, how (`header.informed_of`)
 too.
 """
+RowNumbers = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -127,23 +129,33 @@ def _status_and_reason(run: Run, content: RunContent) -> tuple[str, str]:
         return "complete", ""
     if run.invalidated.are_all:
         return "failed", str(run.invalidated)
+
     log = run.header
     planned = run.planned_samples or content.sample_count
     if log.status == "started":
         reason = f"the run was cut off; {content.sample_count} of {planned} samples are in its log"
     else:
         reason = f"run ended as {log.status}; {content.error_count} of {planned} samples in error"
+
     first_error = content.first_error
     if not first_error and log.error:
         first_error = masked(log.error.message)
-    return "failed", f"{reason}: {first_error[:200]}" if first_error else reason
+    if first_error:
+        reason = f"{reason}: {first_error[:200]}"
+    return "failed", reason
 
 
 def joinable(task: str, chosen: Mapping[Cell, Run]) -> list[Cell]:
     """The cells of a task that are no run, and both of whose models ran on themselves."""
-    own = sorted(target for name, target, observer in chosen if name == task and target == observer)
-    cells = [(task, target, observer) for target in own for observer in own if target != observer]
-    return [cell for cell in cells if cell not in chosen]
+    own_models = [
+        target for run_task, target, observer in chosen if run_task == task and target == observer
+    ]
+    joinable_cells = list[Cell]()
+    for target, observer in itertools.permutations(sorted(own_models), 2):
+        cell = (task, target, observer)
+        if cell not in chosen:
+            joinable_cells.append(cell)
+    return joinable_cells
 
 
 def own_cell(cell: Cell, side: int) -> Cell:
@@ -164,45 +176,90 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
     """
     if not cells or own.empty:
         return own
-    question = own.groupby(["item", "epoch", "key"], sort=False).ngroup().to_numpy()
-    sides = [measures()[task].sides.get(key) for task, key in zip(own.task, own.key, strict=True)]
-    of_target, of_observer = (
-        np.array([side == name for side in sides]) for name in ("target", "observer")
-    )
-    rows_by_cell: dict[Any, npt.NDArray[np.intp]] = own.groupby(CELL, sort=False).indices
-    row_by_question = {cell: np.full(question.max() + 1, -1) for cell in rows_by_cell}
-    for cell, rows in rows_by_cell.items():
-        row_by_question[cell][question[rows]] = rows
+    decision_sides = [
+        measures()[task].sides.get(key) for task, key in zip(own.task, own.key, strict=True)
+    ]
+    is_targets = np.array([side == "target" for side in decision_sides])
+    is_observers = np.array([side == "observer" for side in decision_sides])
+    pairs = _joined_row_pairs(own, cells, is_targets)
 
-    none = np.empty(0, dtype=np.intp)
-    target_rows, observer_rows, sizes = [none], [none], list[int]()
-    for cell in cells:
-        rows = rows_by_cell.get(own_cell(cell, 1), none)
-        observed = row_by_question.get(own_cell(cell, 2))
-        met = np.full(len(rows), -1) if observed is None else observed[question[rows]]
-        kept = of_target[rows] | (met >= 0)
-        target_rows.append(rows[kept])
-        observer_rows.append(met[kept])
-        sizes.append(int(kept.sum()))
-    target_row, observer_row = np.concatenate(target_rows), np.concatenate(observer_rows)
-
-    observers = pd.Series([cell[2] for cell in cells]).repeat(sizes)
+    # A row of a cell is copied from the side that makes the decision, else from the target.
+    copied_rows = np.where(is_observers[pairs.target_rows], pairs.observer_rows, pairs.target_rows)
+    source_rows = np.concatenate([np.arange(len(own)), copied_rows])
+    observers = pd.Series([observer for _, _, observer in cells]).repeat(pairs.cell_sizes)
+    targets = own.target.take(pairs.target_rows)
     columns: dict[str, Any] = {
-        "target": pd.concat([own.target, own.target.take(target_row)], ignore_index=True),
+        "target": pd.concat([own.target, targets], ignore_index=True),
         "observer": pd.concat([own.observer, observers], ignore_index=True),
     }
-    whole_row = np.concatenate(
-        [np.arange(len(own)), np.where(of_observer[target_row], observer_row, target_row)]
+
+    # Where both sides make it, the observer's part of the row is the observer's.
+    is_crossed = ~is_targets[pairs.target_rows] & ~is_observers[pairs.target_rows]
+    crossed_pairs = np.flatnonzero(is_crossed)
+    values_by_column = crossed_columns(
+        own, pairs.target_rows[crossed_pairs], pairs.observer_rows[crossed_pairs]
     )
-    both_sides = np.flatnonzero(~of_target[target_row] & ~of_observer[target_row])
-    for name, values in crossed_columns(
-        own, target_row[both_sides], observer_row[both_sides]
-    ).items():
-        column = _with_none(own[name]) if values.dtype == object else own[name].to_numpy()
-        columns[name] = column[whole_row]
-        columns[name][len(own) + both_sides] = values
-    table = own.drop(columns=list(columns)).take(whole_row).reset_index(drop=True)
+    for name, values in values_by_column.items():
+        if values.dtype == object:
+            own_values = _with_none(own[name])
+        else:
+            own_values = own[name].to_numpy()
+        columns[name] = own_values[source_rows]
+        columns[name][len(own) + crossed_pairs] = values
+
+    table = own.drop(columns=list(columns)).take(source_rows).reset_index(drop=True)
     return table.assign(**columns)[list(own.columns)]
+
+
+@dataclass(frozen=True)
+class _JoinedRowPairs:
+    """The decisions that are compared in cells that are no run."""
+
+    target_rows: RowNumbers
+    """[comparison], cell after cell."""
+    observer_rows: RowNumbers
+    """[comparison]; -1 where the target alone decides and the observer has no such row."""
+    cell_sizes: list[int]
+    """Number of comparisons of each cell."""
+
+
+def _joined_row_pairs(
+    own: pd.DataFrame, cells: Sequence[Cell], is_targets: npt.NDArray[np.bool_]
+) -> _JoinedRowPairs:
+    """For each decision of a cell's target, the observer's decision at the same question.
+
+    Args:
+        own: Decisions of runs.
+        cells: The cells that are no run.
+        is_targets: [row]: whether the target alone makes the decision.
+    """
+    question_numbers = own.groupby(["item", "epoch", "key"], sort=False).ngroup().to_numpy()
+    rows_by_cell: dict[Any, RowNumbers] = own.groupby(CELL, sort=False).indices
+    row_by_question = dict[Any, RowNumbers]()
+    for cell, cell_rows in rows_by_cell.items():
+        row_by_question[cell] = np.full(question_numbers.max() + 1, -1)
+        row_by_question[cell][question_numbers[cell_rows]] = cell_rows
+
+    no_rows = np.empty(0, dtype=np.intp)
+    target_rows = [no_rows]
+    observer_rows = [no_rows]
+    cell_sizes = list[int]()
+    for cell in cells:
+        rows_of_target = rows_by_cell.get(own_cell(cell, 1), no_rows)
+        observer_row_by_question = row_by_question.get(own_cell(cell, 2))
+        if observer_row_by_question is None:
+            rows_of_observer = np.full(len(rows_of_target), -1)
+        else:
+            rows_of_observer = observer_row_by_question[question_numbers[rows_of_target]]
+        is_compared = is_targets[rows_of_target] | (rows_of_observer >= 0)
+        target_rows.append(rows_of_target[is_compared])
+        observer_rows.append(rows_of_observer[is_compared])
+        cell_sizes.append(int(is_compared.sum()))
+    return _JoinedRowPairs(
+        target_rows=np.concatenate(target_rows),
+        observer_rows=np.concatenate(observer_rows),
+        cell_sizes=cell_sizes,
+    )
 
 
 def crossed_columns(
@@ -219,46 +276,69 @@ def crossed_columns(
     Returns:
         Column → values [comparison], of the columns that are not the target's.
     """
-    said, truth, unscored, unread = (
-        _with_none(own[name]) for name in ("said", "truth", "unscored", "unread")
-    )
-    has_said, has_truth, has_unread = (
-        own[name].notna().to_numpy() for name in ("said", "truth", "unread")
-    )
-    nothing = np.full(len(own), None)
-    target_fault = np.where(~has_truth | has_unread | has_said, unscored, nothing)
-    own_fault = np.where(has_truth, unscored, nothing)
-    observer_fault = np.where(
-        has_unread, unread, np.where(pd.isna(own_fault), NO_PREDICTION, own_fault)
-    )
-    observer_fault[has_said] = None
-    reason = target_fault[target_row]
-    reason = np.where(pd.isna(reason), observer_fault[observer_row], reason)
+    predictions = _with_none(own.said)
+    unscored_reasons = _with_none(own.unscored)
+    unread_reasons = _with_none(own.unread)
+    has_prediction = own.said.notna().to_numpy()
+    has_truth = own.truth.notna().to_numpy()
+    has_unread_reason = own.unread.notna().to_numpy()
 
-    texts = pd.Index(pd.unique(np.concatenate([said.astype(str), truth.astype(str)])))
-    said_code, truth_code = (
-        texts.get_indexer(said.astype(str)),
-        texts.get_indexer(truth.astype(str)),
-    )
-    value = np.full(len(target_row), math.nan)
-    tasks, task_code = np.unique(own.task, return_inverse=True)
-    for code, task in enumerate(tasks):
-        at = np.flatnonzero((task_code[target_row] == code) & pd.isna(reason))
-        said_there, truth_there = said_code[observer_row[at]], truth_code[target_row[at]]
-        right = measures()[task].right
-        if right is operator.eq:
-            value[at] = said_there == truth_there
-            continue
-        pairs, place = np.unique(said_there * len(texts) + truth_there, return_inverse=True)
-        graded = [right(texts[pair // len(texts)], texts[pair % len(texts)]) for pair in pairs]
-        value[at] = np.array(graded, dtype=float)[place]
+    is_target_fault = ~has_truth | has_unread_reason | has_prediction
+    target_faults = unscored_reasons.copy()
+    target_faults[~is_target_fault] = None
+    observer_faults = np.where(has_unread_reason, unread_reasons, unscored_reasons)
+    observer_faults[has_prediction] = None
+    reasons = target_faults[target_row]
+    reasons = np.where(pd.isna(reasons), observer_faults[observer_row], reasons)
+
+    is_compared = pd.isna(reasons)
+    values = np.full(len(target_row), math.nan)
+    values[is_compared] = _crossed_values(own, target_row[is_compared], observer_row[is_compared])
     return {
-        "value": value,
-        "unscored": reason,
-        "said": said[observer_row],
+        "value": values,
+        "unscored": reasons,
+        "said": predictions[observer_row],
         "unread": np.full(len(target_row), None),
         "reasoned": own.reasoned.to_numpy()[observer_row],
     }
+
+
+def _crossed_values(
+    own: pd.DataFrame, target_row: RowNumbers, observer_row: RowNumbers
+) -> npt.NDArray[np.float64]:
+    """Grade [comparison] of the observer's prediction, given the target's truth.
+
+    Args:
+        own: Decisions of models on themselves.
+        target_row: [comparison]: row of the target's decision, which has a truth.
+        observer_row: [comparison]: row of the observer's decision, which has a prediction.
+    """
+    prediction_texts = own.said.astype(str)
+    truth_texts = own.truth.astype(str)
+    texts = pd.Index(pd.unique(np.concatenate([prediction_texts, truth_texts])))
+    prediction_codes = texts.get_indexer(prediction_texts)[observer_row]
+    truth_codes = texts.get_indexer(truth_texts)[target_row]
+
+    values = np.full(len(target_row), math.nan)
+    tasks, task_codes = np.unique(own.task, return_inverse=True)
+    for task_code, task in enumerate(tasks):
+        of_task = np.flatnonzero(task_codes[target_row] == task_code)
+        task_predictions = prediction_codes[of_task]
+        task_truths = truth_codes[of_task]
+        right = measures()[task].right
+        if right is operator.eq:
+            values[of_task] = task_predictions == task_truths
+            continue
+        # Each different pair of texts is graded once.
+        text_pairs, pair_numbers = np.unique(
+            task_predictions * len(texts) + task_truths, return_inverse=True
+        )
+        pair_grades = [
+            right(texts[text_pair // len(texts)], texts[text_pair % len(texts)])
+            for text_pair in text_pairs
+        ]
+        values[of_task] = np.array(pair_grades, dtype=float)[pair_numbers]
+    return values
 
 
 def _with_none(column: pd.Series) -> npt.NDArray[np.object_]:
@@ -270,33 +350,38 @@ def _with_none(column: pd.Series) -> npt.NDArray[np.object_]:
 
 def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) -> dict[str, Any]:
     """The row of a cell that is no run; complete where both models' runs on themselves are."""
-    failed = next((run for run in (target, observer) if run["status"] != "complete"), None)
-    why = f"{failed['target']} on itself: {failed['reason']}" if failed else ""
-    return (
-        target
-        | dict(zip(CELL, cell, strict=True))
-        | {
-            "status": "failed" if failed else "complete",
-            "reason": why,
-            "log": f"{target['log']} × {observer['log']}",
-            "joined": True,
-            "remarks": [],
-            "applied": {
-                role: run["applied"][role]
-                for role, run in (("target", target), ("observer", observer))
-                if role in run["applied"]
-            },
-            "tokens": 0,
-        }
-    )
+    status = "complete"
+    reason = ""
+    for own_run in (target, observer):
+        if own_run["status"] != "complete":
+            status = "failed"
+            reason = f"{own_run['target']} on itself: {own_run['reason']}"
+            break
+
+    applied = dict[str, str]()
+    for role, own_run in (("target", target), ("observer", observer)):
+        if role in own_run["applied"]:
+            applied[role] = own_run["applied"][role]
+    names = dict(zip(CELL, cell, strict=True))
+    joined_values = {
+        "status": status,
+        "reason": reason,
+        "log": f"{target['log']} × {observer['log']}",
+        "joined": True,
+        "remarks": [],
+        "applied": applied,
+        "tokens": 0,
+    }
+    return target | names | joined_values
 
 
 def no_log(ignored: Mapping[str, str]) -> str:
     """Reason of a cell without a log; a damaged log does not say whose it is."""
-    lost = sum(why.startswith(CANNOT) for why in ignored.values())
-    return "there is no log of this cell" + (
-        f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else ""
-    )
+    reason = "there is no log of this cell"
+    unreadable_count = sum(ignored_reason.startswith(CANNOT) for ignored_reason in ignored.values())
+    if not unreadable_count:
+        return reason
+    return f"{reason} ({count_text(unreadable_count, 'log')} cannot be read)"
 
 
 NOT_COMPARED = frozenset({"resamples", "about", "shown_items"})
@@ -309,12 +394,12 @@ is asked about, and of which items it is shown replies.
 class ChosenRuns:
     """One run a cell, all of one task in one setting."""
 
-    runs: Mapping[Cell, Run]
-    aside: Mapping[str, str]
+    runs: dict[Cell, Run] = field(default_factory=dict)
+    aside: dict[str, str] = field(default_factory=dict)
     """Log → how its run was made otherwise."""
-    elsewhere: Mapping[Cell, str]
+    elsewhere: dict[Cell, str] = field(default_factory=dict)
     """Cell without a run in the setting → how its best run was made otherwise."""
-    settings: Mapping[str, str]
+    settings: dict[str, str] = field(default_factory=dict)
     """Task → which settings its runs have, which of them counts, and how to choose another. Without
     a task whose runs are all of one setting.
     """
@@ -341,145 +426,185 @@ def choose_setting(
         swept: Task → the argument that makes its runs points of a curve: no word about those that
             differ in it alone.
     """
-    runs, aside, elsewhere, settings = (
-        dict[Cell, Run](),
-        dict[str, str](),
-        dict[Cell, str](),
-        dict[str, str](),
-    )
-    for task in dict.fromkeys(cell[0] for cell in cells):
-        own = sorted(
-            (cell for cell in cells if cell[0] == task), key=lambda cell: cell[1] != cell[2]
+    cells_by_task = dict[str, dict[Cell, Sequence[Run]]]()
+    for cell, cell_runs in cells.items():
+        cells_by_task.setdefault(cell[0], {})[cell] = cell_runs
+
+    choice = ChosenRuns()
+    for task, task_cells in cells_by_task.items():
+        other_runs = _choose_task_runs(choice, task_cells, free)
+        swept_name = swept.get(task) if swept else None
+        reported_runs = [
+            (usual_identity, run)
+            for usual_identity, run in other_runs
+            if _different_settings(run.identity, usual_identity) != {swept_name}
+        ]
+        if reported_runs:
+            task_runs = [run for cell, run in choice.runs.items() if cell[0] == task]
+            choice.settings[task] = _settings_sentence(task_runs, reported_runs)
+    return choice
+
+
+def _choose_task_runs(
+    choice: ChosenRuns, cells: Mapping[Cell, Sequence[Run]], free: Collection[str]
+) -> list[tuple[Identity, Run]]:
+    """Adds the runs of one task to a choice.
+
+    Returns:
+        The runs that do not count, each with the identity that it would have in the setting that
+        counts.
+    """
+    own_cells_first = sorted(cells, key=lambda cell: cell[1] != cell[2])
+    usual = _usual({cell: cells[cell] for cell in own_cells_first}, free)
+
+    own_run_by_model = dict[str, Run]()
+    other_runs = list[tuple[Identity, Run]]()
+    for cell in own_cells_first:
+        ranked_runs = sorted(
+            cells[cell],
+            key=lambda run: (_as_alone(run, own_run_by_model), *run.weight),
+            reverse=True,
         )
-        usual = _usual({cell: cells[cell] for cell in own}, free)
-        alone, left = dict[str, Run](), list[tuple[Identity, Run]]()
-        for cell in own:
-            ranked = sorted(
-                cells[cell], key=lambda run: (_as_alone(run, alone), *run.weight), reverse=True
-            )
-            fitting = [run for run in ranked if _within(run, usual, free) == run.identity]
-            for run in ranked:
-                if fitting and run is fitting[0]:
-                    continue
-                there = _within(run, usual, free)
-                there = fitting[0].identity if there == run.identity else there
-                aside[run.log] = differing(run.identity, [there])
-                if _names(run.identity, there) != {(swept or {}).get(task)}:
-                    left.append((there, run))
-            if not fitting:
-                elsewhere[cell] = aside[ranked[0].log]
+        fitting_runs = [run for run in ranked_runs if _within(run, usual, free) == run.identity]
+        counted_run = fitting_runs[0] if fitting_runs else None
+        for run in ranked_runs:
+            if run is counted_run:
                 continue
-            runs[cell] = fitting[0]
-            if cell[1] == cell[2]:
-                alone[cell[1]] = fitting[0]
-        if left:
-            settings[task] = _several([run for cell, run in runs.items() if cell[0] == task], left)
-    return ChosenRuns(runs, aside, elsewhere, settings)
+            usual_identity = _within(run, usual, free)
+            if counted_run and usual_identity == run.identity:
+                usual_identity = counted_run.identity
+            choice.aside[run.log] = differing(run.identity, [usual_identity])
+            other_runs.append((usual_identity, run))
+
+        if counted_run is None:
+            choice.elsewhere[cell] = choice.aside[ranked_runs[0].log]
+            continue
+        choice.runs[cell] = counted_run
+        if cell[1] == cell[2]:
+            own_run_by_model[cell[1]] = counted_run
+    return other_runs
 
 
 def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identity:
     """An identity with the arguments and the data that count."""
-    every = [(cell, run) for cell, runs in cells.items() for run in runs]
-    finished = [(cell, run) for cell, run in every if run.finished]
-    asked: dict[object, list[tuple[Cell, Run]]] = {}
-    for cell, run in (
-        [(cell, run) for cell, run in finished if cell[1] == cell[2]] or finished or every
-    ):
-        args = tuple(
-            (name, value)
-            for name, value in run.identity.args
-            if name not in {*free, *_act_only(run)}
-        )
-        asked.setdefault((args, run.identity.data), []).append((cell, run))
+    all_runs = [(cell, run) for cell, cell_runs in cells.items() for run in cell_runs]
+    finished_runs = [(cell, run) for cell, run in all_runs if run.finished]
+    own_runs = [(cell, run) for cell, run in finished_runs if cell[1] == cell[2]]
 
-    def weight(same: list[tuple[Cell, Run]]) -> tuple[int, bool, tuple[object, ...]]:
-        swept = "effort" in dict(same[0][1].identity.args)
-        return len({cell for cell, _ in same}), not swept, max(run.weight for _, run in same)
+    runs_by_setting = dict[object, list[tuple[Cell, Run]]]()
+    for cell, run in own_runs or finished_runs or all_runs:
+        free_names = {*free, *_act_only(run)}
+        args = [(name, value) for name, value in run.identity.args if name not in free_names]
+        setting = (tuple(args), run.identity.data)
+        runs_by_setting.setdefault(setting, []).append((cell, run))
 
-    return max(asked.values(), key=weight)[0][1].identity
+    def weight(setting_runs: list[tuple[Cell, Run]]) -> tuple[int, bool, tuple[object, ...]]:
+        cell_count = len({cell for cell, _ in setting_runs})
+        first_run = setting_runs[0][1]
+        has_effort = "effort" in dict(first_run.identity.args)
+        largest_weight = max(run.weight for _, run in setting_runs)
+        return cell_count, not has_effort, largest_weight
+
+    usual_runs = max(runs_by_setting.values(), key=weight)
+    return usual_runs[0][1].identity
 
 
 def _within(run: Run, setting: Identity, free: Collection[str]) -> Identity:
     """The identity that a run would have in a setting."""
-    kept = {*free, *_act_only(run)}
-    args = {name: value for name, value in run.identity.args if name in kept}
-    args |= {name: value for name, value in setting.args if name not in kept}
+    free_names = {*free, *_act_only(run)}
+    args = {name: value for name, value in run.identity.args if name in free_names}
+    args |= {name: value for name, value in setting.args if name not in free_names}
     return replace(run.identity, args=tuple(sorted(args.items())), data=setting.data)
 
 
 def _act_only(run: Run) -> frozenset[str]:
     """Arguments on which a replay's scores do not depend."""
     measure = measures().get(run.identity.task)
-    return (
-        measure.act_only if measure and run.header.eval.task_args.get("target_log") else frozenset()
-    )
+    if measure and run.header.eval.task_args.get("target_log"):
+        return measure.act_only
+    return frozenset()
 
 
-def _as_alone(run: Run, alone: Mapping[str, Run]) -> bool:
+def _as_alone(run: Run, own_run_by_model: Mapping[str, Run]) -> bool:
     """Whether the models of a cell have the generation settings of their runs on themselves."""
-    config, target = dict(run.identity.config), " of target"
-    of_observer = {name: value for name, value in config.items() if " of " not in name}
-    of_target = {
-        name.removesuffix(target): value for name, value in config.items() if name.endswith(target)
-    }
-    sides = {run.identity.model: of_observer}
-    sides |= (
-        {target_of(run.header): of_target} if target_of(run.header) != run.identity.model else {}
-    )
-    return all(
-        model not in alone or dict(alone[model].identity.config) == given
-        for model, given in sides.items()
-    )
+    target_suffix = " of target"
+    observer_config = dict[str, str]()
+    target_config = dict[str, str]()
+    for name, value in run.identity.config:
+        if " of " not in name:
+            observer_config[name] = value
+        if name.endswith(target_suffix):
+            target_config[name.removesuffix(target_suffix)] = value
+
+    config_by_model = {run.identity.model: observer_config}
+    config_by_model.setdefault(target_of(run.header), target_config)
+    for model, config in config_by_model.items():
+        own_run = own_run_by_model.get(model)
+        if own_run is not None and dict(own_run.identity.config) != config:
+            return False
+    return True
 
 
-def _names(one: Identity, other: Identity) -> set[str]:
-    """The settings in which two runs differ."""
-    mine, theirs = one.settings, other.settings
-    return {name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)}
+def _different_settings(identity: Identity, other_identity: Identity) -> set[str]:
+    """Names of the settings in which two runs differ."""
+    settings = identity.settings
+    other_settings = other_identity.settings
+    names = settings.keys() | other_settings.keys()
+    return {name for name in names if settings.get(name) != other_settings.get(name)}
 
 
-def _several(counted: Sequence[Run], left: Sequence[tuple[Identity, Run]]) -> str:
+def _settings_sentence(
+    counted_runs: Sequence[Run], other_runs: Sequence[tuple[Identity, Run]]
+) -> str:
     """Sentence on the settings that a task's runs have, on the one that counts, and on how to
     choose.
 
     Args:
-        counted: The runs in the setting that counts.
-        left: The others, each with the identity that it would have in that setting.
+        counted_runs: The runs in the setting that counts.
+        other_runs: The others, each with the identity that it would have in that setting.
     """
-    names = sorted(set[str]().union(*(_names(run.identity, there) for there, run in left)))
-    usual = {
-        name: there.settings.get(name)
-        for there, run in reversed(left)
-        for name in _names(run.identity, there)
-    }
-    groups: dict[tuple[str | None, ...], list[Run]] = {}
-    for there, run in left:
-        differ = _names(run.identity, there)
-        values = tuple(
-            (run.identity.settings if name in differ else usual).get(name) for name in names
-        )
-        groups.setdefault(values, []).append(run)
-    told = [
-        _described(dict(zip(names, values, strict=True)), runs) for values, runs in groups.items()
+    usual_settings = dict[str, str | None]()
+    for usual_identity, run in other_runs:
+        for name in _different_settings(run.identity, usual_identity):
+            usual_settings.setdefault(name, usual_identity.settings.get(name))
+    names = sorted(usual_settings)
+
+    runs_by_values = dict[tuple[str | None, ...], list[Run]]()
+    for usual_identity, run in other_runs:
+        different_names = _different_settings(run.identity, usual_identity)
+        run_settings = run.identity.settings
+        values = list[str | None]()
+        for name in names:
+            settings = run_settings if name in different_names else usual_settings
+            values.append(settings.get(name))
+        runs_by_values.setdefault(tuple(values), []).append(run)
+
+    setting_texts = [
+        _setting_text(dict(zip(names, values, strict=True)), setting_runs)
+        for values, setting_runs in runs_by_values.items()
     ]
     return (
-        f"Runs of {len(groups) + 1} settings: {_described(usual, counted)} counts; left out: {', '.join(told)}. To use "
-        "another, give its logs alone."
+        f"Runs of {len(runs_by_values) + 1} settings: "
+        f"{_setting_text(usual_settings, counted_runs)} counts; "
+        f"left out: {', '.join(setting_texts)}. To use another, give its logs alone."
     )
 
 
-def _described(settings: Mapping[str, str | None], runs: Sequence[Run]) -> str:
+def _setting_text(settings: Mapping[str, str | None], setting_runs: Sequence[Run]) -> str:
     """A setting with its samples, runs and date."""
     label = ", ".join(f"{name} {settings[name] or 'not set'}" for name in sorted(settings))
-    if not runs:
+    if not setting_runs:
         return f"{label} (no run)"
-    newest = max((run.header.eval for run in runs), key=lambda spec: str(spec.created))
-    name = f"{(newest.metadata or {}).get('dataset', '?')}; " * ("data set" in settings)
-    samples, created = (
-        max(len(run.items()) for run in runs),
-        str(newest.created)[:16].replace("T", " "),
-    )
-    return f"{label} ({name}{samples} samples, {len(runs)} run{'s' * (len(runs) != 1)}, {created})"
+
+    specs = [run.header.eval for run in setting_runs]
+    newest = max(specs, key=lambda spec: str(spec.created))
+    created = str(newest.created)[:16].replace("T", " ")
+    sample_count = max(len(run.items()) for run in setting_runs)
+    facts = f"{sample_count} samples, {count_text(len(setting_runs), 'run')}, {created}"
+    if "data set" in settings:
+        dataset = (newest.metadata or {}).get("dataset", "?")
+        facts = f"{dataset}; {facts}"
+    return f"{label} ({facts})"
 
 
 def incomparable_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -490,88 +615,114 @@ def incomparable_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
     name. Generation settings may differ from model to model, and are those of the model's run on
     itself. A joined cell is as good as the two runs that it is made of.
     """
-    runs = {
-        (str(c.target), str(c.observer)): c
-        for c in cells.sort_values(["target", "observer"]).itertuples()
-        if not c.joined
-    }
-    measured = {pair: _measured(cell) for pair, cell in runs.items()}
-    own = {pair: what for pair, what in measured.items() if pair[0] == pair[1]} or measured
-    told: dict[tuple[str, str], list[str]] = {pair: [] for pair in measured}
-    for name in sorted({name for what in own.values() for name in what}):
-        usual = Counter(what[name] for what in own.values() if name in what).most_common(1)[0][0]
-        for pair, what in measured.items():
-            if what.get(name, usual) != usual:
-                told[pair].append(
-                    f"{name} is {what[name]}, in most runs of models on themselves {usual}"
+    run_by_pair = dict[tuple[str, str], Any]()
+    for cell in cells.sort_values(["target", "observer"]).itertuples():
+        if not cell.joined:
+            run_by_pair[str(cell.target), str(cell.observer)] = cell
+    own_pairs = [pair for pair in run_by_pair if pair[0] == pair[1]]
+    deciding_runs = [run_by_pair[pair] for pair in own_pairs or run_by_pair]
+    usual_conditions = _usual_conditions(deciding_runs)
+    item_counts = Counter(tuple(run.items) for run in deciding_runs)
+    usual_items = set[str]()
+    if item_counts:
+        usual_items = set(item_counts.most_common(1)[0][0])
+
+    reason_by_pair = dict[tuple[str, str], str]()
+    for pair, run in run_by_pair.items():
+        differences = list[str]()
+        for name, condition in sorted(_conditions(run).items()):
+            usual = usual_conditions.get(name, condition)
+            if condition != usual:
+                differences.append(
+                    f"{name} is {condition}, in most runs of models on themselves {usual}"
                 )
-    usual_items = Counter(tuple(runs[pair].items) for pair in own).most_common(1)
-    for pair, cell in runs.items():
-        told[pair] += _other_items(set(cell.items), set(usual_items[0][0])) + _other_settings(
-            pair, runs
-        )
-    odd = {pair: f"cannot be compared: {'; '.join(why)}" for pair, why in told.items() if why}
+        differences += _other_items(set(run.items), usual_items)
+        differences += _other_settings(pair, run_by_pair)
+        if differences:
+            reason_by_pair[pair] = f"cannot be compared: {'; '.join(differences)}"
+
     for cell in cells[cells.joined.astype(bool)].itertuples():
-        made_of = [
-            odd[model, model] for model in (cell.target, cell.observer) if (model, model) in odd
-        ]
-        odd |= {(str(cell.target), str(cell.observer)): made_of[0]} if made_of else {}
-    return odd
+        for model in (cell.target, cell.observer):
+            if (model, model) in reason_by_pair:
+                joined_pair = (str(cell.target), str(cell.observer))
+                reason_by_pair[joined_pair] = reason_by_pair[model, model]
+                break
+    return reason_by_pair
 
 
 def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
     """The cells that are holes in their task's matrix."""
-    failed = cells[cells.status != "complete"]
-    out = set[tuple[str, ...]]()
-    out |= {(str(cell.task), str(cell.target), str(cell.observer)) for cell in failed.itertuples()}
-    for task, group in cells[cells.status == "complete"].groupby("task"):
-        out |= {(str(task), *pair) for pair in incomparable_cells(group)}
-    return out
+    left_out_cells = set[tuple[str, ...]]()
+    for cell in cells[cells.status != "complete"].itertuples():
+        left_out_cells.add((str(cell.task), str(cell.target), str(cell.observer)))
+    for task, task_cells in cells[cells.status == "complete"].groupby("task"):
+        left_out_cells |= {(str(task), *pair) for pair in incomparable_cells(task_cells)}
+    return left_out_cells
 
 
-def _measured(cell: Any) -> dict[str, str]:
+def _conditions(cell: Any) -> dict[str, str]:
     """Name → text of what a cell's scores depend on besides its models and its setting."""
-    task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
-    epochs = {} if "epochs" in cell.args else {"number of epochs": str(cell.epochs)}
-    return {"task version": task, **epochs}
+    task_version = str(cell.version).partition("+")[0]  # the data set's hash follows
+    conditions = {"task version": task_version}
+    if "epochs" not in cell.args:
+        conditions["number of epochs"] = str(cell.epochs)
+    return conditions
 
 
-def _other_items(items: set[str], usual: set[str]) -> list[str]:
+def _usual_conditions(deciding_runs: Sequence[Any]) -> dict[str, str]:
+    """Name → the condition that most runs have."""
+    counts_by_name = dict[str, Counter[str]]()
+    for run in deciding_runs:
+        for name, condition in _conditions(run).items():
+            counts_by_name.setdefault(name, Counter())[condition] += 1
+    return {name: counts.most_common(1)[0][0] for name, counts in counts_by_name.items()}
+
+
+def _other_items(items: set[str], usual_items: set[str]) -> list[str]:
     """Lines on how a cell's items differ from those that most runs of models on themselves asked
     about.
     """
-    if items == usual or not items:
+    if items == usual_items or not items:
         return []
-    return [
-        f"it asks about {len(items & usual)} of {len(usual)} items"
-        + ", and others" * bool(items - usual)
-    ]
+    line = f"it asks about {len(items & usual_items)} of {len(usual_items)} items"
+    if items - usual_items:
+        line += ", and others"
+    return [line]
 
 
-def _other_settings(pair: tuple[str, str], runs: Mapping[tuple[str, str], Any]) -> list[str]:
+def _other_settings(pair: tuple[str, str], run_by_pair: Mapping[tuple[str, str], Any]) -> list[str]:
     """Lines on how the generation settings of a cell differ from those of its models' runs on
     themselves.
     """
     target, observer = pair
     if target == observer:
         return []
-    its, told = runs[pair].settings, []
-    for model, suffix, who in ((observer, "", "observer"), (target, " of target", "target")):
-        if (model, model) not in runs:
+    cell_settings = run_by_pair[pair].settings
+    lines = list[str]()
+    for model, suffix, role in ((observer, "", "observer"), (target, " of target", "target")):
+        if (model, model) not in run_by_pair:
             continue
-        own = {
-            name: value for name, value in runs[model, model].settings.items() if " of " not in name
-        }
-        here = {
-            n.removesuffix(suffix): v
-            for n, v in its.items()
-            if (n.endswith(suffix) if suffix else " of " not in n)
-        }
-        for name in sorted(own.keys() | here.keys()):
-            if own.get(name) != here.get(name):
-                was = f"on itself it ran with {own.get(name, 'none')}"
-                told.append(f"{name} of the {who} is {here.get(name, 'not set')}; {was}")
-    return told
+        own_settings = _settings_without_role(run_by_pair[model, model].settings)
+        if suffix:
+            role_settings = {
+                name.removesuffix(suffix): value
+                for name, value in cell_settings.items()
+                if name.endswith(suffix)
+            }
+        else:
+            role_settings = _settings_without_role(cell_settings)
+        for name in sorted(own_settings.keys() | role_settings.keys()):
+            if own_settings.get(name) != role_settings.get(name):
+                lines.append(
+                    f"{name} of the {role} is {role_settings.get(name, 'not set')}; "
+                    f"on itself it ran with {own_settings.get(name, 'none')}"
+                )
+    return lines
+
+
+def _settings_without_role(settings: Mapping[str, str]) -> dict[str, str]:
+    """The generation settings of the model of a run, without those of its roles."""
+    return {name: value for name, value in settings.items() if " of " not in name}
 
 
 # ---- the tables
@@ -652,8 +803,8 @@ def read_matrices(paths: Iterable[str]) -> Results:
         InputError: A path does not exist.
         NoLogs: There is no selfprobe log.
     """
-    named = list(paths)
-    return matrices_of(runs(named), named)
+    log_paths = list(paths)
+    return matrices_of(runs(log_paths), log_paths)
 
 
 def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
@@ -678,8 +829,11 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     informed_runs = _of_size(choice.runs, INFORMED)
     informed_contents = _of_size(contents, INFORMED)
     if not plain_runs:
-        why = "its observer was told of the target, and no model's run on itself is here to compare it with"
-        ignored |= {run.log: why for run in informed_runs.values()}
+        reason = (
+            "its observer was told of the target, and no model's run on itself is here to compare "
+            "it with"
+        )
+        ignored |= {run.log: reason for run in informed_runs.values()}
         raise NoLogs(none_found(paths, ignored), ignored)
 
     cells = [cell_of(cell, run, plain_contents[cell]) for cell, run in plain_runs.items()]
@@ -687,24 +841,26 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     joined_pairs = [pair for task in tasks_without_call for pair in joinable(task, plain_runs)]
     cell_by_name = {tuple(cell[name] for name in CELL): cell for cell in cells}
     for pair in joined_pairs:
-        cells.append(
-            joined_cell(pair, cell_by_name[own_cell(pair, 1)], cell_by_name[own_cell(pair, 2)])
-        )
+        target_cell = cell_by_name[own_cell(pair, 1)]
+        observer_cell = cell_by_name[own_cell(pair, 2)]
+        cells.append(joined_cell(pair, target_cell, observer_cell))
     cells.sort(key=lambda cell: [cell[name] for name in CELL])  # an order that no run's end moves
 
     rows = _decision_table(plain_contents)
-    decisions = rows[~rows.key.str.startswith(OTHER)].reset_index(drop=True)
-    informed = [
+    is_about_other = rows.key.str.startswith(OTHER)
+    decisions = rows[~is_about_other].reset_index(drop=True)
+    joined_decisions = with_joined(decisions[DECISION_COLUMNS], joined_pairs)
+    informed_cells = [
         cell_of(cell, run, informed_contents[cell]) for cell, run in sorted(informed_runs.items())
     ]
     finished_cells = [cell for cell, run in plain_runs.items() if run.finished]
     return Results(
         cells=pd.DataFrame(cells),
-        decisions=_with_others(with_joined(decisions[DECISION_COLUMNS], joined_pairs), plain_runs),
+        decisions=_with_others(joined_decisions, plain_runs),
         items=_items(rows),
         ignored=ignored,
         runs=suite_runs,
-        informed=pd.DataFrame(informed),
+        informed=pd.DataFrame(informed_cells),
         informed_decisions=_informed_decisions(informed_contents),
         frames=_frames(rows, finished_cells),
         settings=choice.settings,
@@ -732,11 +888,13 @@ def _cells(
             continue
         if about_of(header) == "other":
             ignored[run.log] = (
-                "it asks about another assistant alone (about=other); about=self,other has a difference"
+                "it asks about another assistant alone (about=other); "
+                "about=self,other has a difference"
             )
             continue
         cell: Cell = (task, target_of(header), header.eval.model)
-        if arm := informed_of(header):
+        arm = informed_of(header)
+        if arm:
             cell = (*cell, arm)
         runs_by_cell.setdefault(cell, []).append(run)
     return suite_runs, runs_by_cell
@@ -762,21 +920,19 @@ def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, 
     own_rows = rows[rows.target == rows.observer]
     for (task, target, observer), cell_rows in own_rows.groupby(CELL, sort=False):
         cell = (str(task), str(target), str(observer))
-        about_other = cell_rows.key.str.startswith(OTHER)
-        if cell not in finished_cells or not about_other.any():
+        is_about_other = cell_rows.key.str.startswith(OTHER)
+        if cell not in finished_cells or not is_about_other.any():
             continue
-        compare = measures()[cell[0]].frames or frames
-        ordered_rows = pd.concat([cell_rows[~about_other], cell_rows[about_other]])
-        fields = (
-            ordered_rows[list(Decision.model_fields)]
-            .astype(object)
-            .where(lambda table: table.notna(), None)
-        )
+        ordered_rows = pd.concat([cell_rows[~is_about_other], cell_rows[is_about_other]])
+        decision_fields = ordered_rows[list(Decision.model_fields)].astype(object)
+        decision_fields = decision_fields.where(decision_fields.notna(), None)
+        decision_records = decision_fields.to_dict("records")
         judged = [
             (str(item), Decision(**record))
-            for item, record in zip(ordered_rows["item"], fields.to_dict("records"), strict=True)
+            for item, record in zip(ordered_rows["item"], decision_records, strict=True)
         ]
-        cell_frames = compare(judged)
+        compare_frames = measures()[cell[0]].frames or frames
+        cell_frames = compare_frames(judged)
         if cell_frames is not None:
             frames_by_cell[cell] = cell_frames
     return frames_by_cell
@@ -787,19 +943,16 @@ def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.Data
     task has them.
     """
     for (task, target, observer), run in chosen.items():
-        others = measures()[task].others
-        if others is None or target != observer or not run.finished:
+        compare_others = measures()[task].others
+        if compare_others is None or target != observer or not run.finished:
             continue
-        similarities = others(run.read_samples())
-        at = (
-            (decisions.task == task)
-            & (decisions.target == target)
-            & decisions.item.isin(list(similarities))
-        )
-        mean_and_most = [similarities[item] for item in decisions.item[at]]
-        decisions.loc[at, "floor"] = [mean for mean, _ in mean_and_most]
+        similarities_by_item = compare_others(run.read_samples())
+        is_of_target = (decisions.task == task) & (decisions.target == target)
+        is_compared = is_of_target & decisions.item.isin(list(similarities_by_item))
+        mean_and_most = [similarities_by_item[item] for item in decisions.item[is_compared]]
+        decisions.loc[is_compared, "floor"] = [mean for mean, _ in mean_and_most]
         plain = decisions.plain.to_numpy(dtype=object, copy=True)
-        for row, (_, most) in zip(np.flatnonzero(at), mean_and_most, strict=True):
+        for row, (_, most) in zip(np.flatnonzero(is_compared), mean_and_most, strict=True):
             plain[row] = {"nearest other reply": most}
         decisions["plain"] = plain
     return decisions
@@ -822,33 +975,46 @@ def _read(
         }
         if not unread_runs:
             ignored |= choice.aside
-            return (
-                suite_runs,
-                choice,
-                {cell: content_by_log[run.log] for cell, run in choice.runs.items()},
-            )
-        sample_count = sum(run.planned_samples for run in unread_runs.values())
-        processes = max(1, min(cpu_count(), len(unread_runs), sample_count // SAMPLES_A_PROCESS))
-        contents = Parallel(n_jobs=processes)(
-            delayed(run_content)(run) for run in unread_runs.values()
-        )
-        for (cell, run), content in zip(unread_runs.items(), contents, strict=True):
-            if isinstance(content, RunContent) and (
-                content.has_decisions or not _scored(run, content)
-            ):
+            contents = {cell: content_by_log[run.log] for cell, run in choice.runs.items()}
+            return suite_runs, choice, contents
+
+        contents_or_reasons = _read_contents(list(unread_runs.values()))
+        for (cell, run), content in zip(unread_runs.items(), contents_or_reasons, strict=True):
+            if isinstance(content, str):
+                ignored[run.log] = content
+            elif content.has_decisions or not _scored(run, content):
                 content_by_log[run.log] = content
                 continue
-            foreign = "no score in it carries decisions: it was not made by a selfprobe scorer"
-            ignored[run.log] = content if isinstance(content, str) else foreign
-            next_run = run.next
-            for run_list in (suite_runs, runs_by_cell[cell]):
-                run_list[:] = [other for other in run_list if other is not run] + (
-                    [next_run] if next_run else []
+            else:
+                ignored[run.log] = (
+                    "no score in it carries decisions: it was not made by a selfprobe scorer"
                 )
-            if next_run:
+            next_run = run.next  # one object for both lists
+            for run_list in (suite_runs, runs_by_cell[cell]):
+                _replace_run(run_list, run, next_run)
+            if next_run is not None:
                 del ignored[next_run.log]
             elif not runs_by_cell[cell]:
                 del runs_by_cell[cell]
+
+
+def _read_contents(unread_runs: Sequence[Run]) -> list[RunContent | str]:
+    """`run_content` of each run; of many samples in several processes."""
+    sample_count = sum(run.planned_samples for run in unread_runs)
+    useful_processes = max(1, sample_count // SAMPLES_A_PROCESS)
+    process_count = min(cpu_count(), len(unread_runs), useful_processes)
+    read_in_parallel = Parallel(n_jobs=process_count)
+    contents: list[RunContent | str] = read_in_parallel(
+        delayed(run_content)(run) for run in unread_runs
+    )
+    return contents
+
+
+def _replace_run(run_list: list[Run], useless_run: Run, next_run: Run | None) -> None:
+    """Takes a run out of a list, and appends the next one of its identity."""
+    run_list[:] = [run for run in run_list if run is not useless_run]
+    if next_run is not None:
+        run_list.append(next_run)
 
 
 def _scored(run: Run, content: RunContent) -> bool:
@@ -869,26 +1035,42 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMat
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
     rows = results.decisions_of(task)
-    rows = rows if key is None else rows[rows.key == key]
-    lost = no_log(results.ignored)
-    holes = {(t, o): results.elsewhere.get((task, t, o), lost) for t in models for o in models}
-    odd = incomparable_cells(cells[cells.status == "complete"])
+    if key is not None:
+        rows = rows[rows.key == key]
+    holes = _holes(results, task, models)
+
+    counted = _without(rows, holes)
+    items = sorted(counted.item.unique()) or sorted(rows.item.unique())
+    scores = np.full((len(models), len(models), len(items)), math.nan)
+    score_by_place = scores_by_item(counted)
+    axis_names = (models, models, items)
+    index = score_by_place.index
+    places = list[npt.NDArray[np.intp]]()
+    for labels, names, codes in zip(axis_names, index.levels, index.codes, strict=True):
+        places.append(pd.Index(labels).get_indexer(names)[codes])
+    scores[tuple(places)] = score_by_place
+    return TaskMatrix(task=task, models=models, items=items, scores=scores, holes=holes)
+
+
+def _holes(results: Results, task: str, models: Sequence[str]) -> dict[tuple[str, str], str]:
+    """(target, observer) of a task → reason why the cell does not count."""
+    cells = results.cells[results.cells.task == task]
+    reason_without_log = no_log(results.ignored)
+    holes = dict[tuple[str, str], str]()
+    for target, observer in itertools.product(models, repeat=2):
+        reason = results.elsewhere.get((task, target, observer), reason_without_log)
+        holes[target, observer] = reason
+
+    reason_by_incomparable_pair = incomparable_cells(cells[cells.status == "complete"])
     for cell in cells.itertuples():
         pair = (str(cell.target), str(cell.observer))
         if cell.status != "complete":
             holes[pair] = str(cell.reason)
-        elif pair in odd:
-            holes[pair] = odd[pair]
+        elif pair in reason_by_incomparable_pair:
+            holes[pair] = reason_by_incomparable_pair[pair]
         else:
             del holes[pair]
-    counted = _without(rows, holes)
-    items = sorted(counted.item.unique()) or sorted(rows.item.unique())
-    scores = np.full((len(models), len(models), len(items)), math.nan)
-    scored = scores_by_item(counted)
-    axes = zip((models, models, items), scored.index.levels, scored.index.codes, strict=True)
-    places = [pd.Index(labels).get_indexer(names)[codes] for labels, names, codes in axes]
-    scores[tuple(places)] = scored
-    return TaskMatrix(task=task, models=models, items=items, scores=scores, holes=holes)
+    return holes
 
 
 def counted_rows(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
@@ -912,11 +1094,8 @@ def scores_by_item(rows: pd.DataFrame) -> pd.Series:
     """
     (task,) = rows.task.unique() if len(rows) else [""]
     measure = measures().get(task)
-    return (measure.item_scores if measure and measure.item_scores else _mean_value)(rows)
-
-
-def _mean_value(rows: pd.DataFrame) -> pd.Series:
-    """The mean of the scored decisions over keys and epochs."""
+    if measure and measure.item_scores:
+        return measure.item_scores(rows)
     return rows.groupby([*CELL[1:], "item"]).value.mean()
 
 
@@ -932,24 +1111,28 @@ def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
     Args:
         contents: Cell → content of its run; the fourth part of a cell is its arm.
     """
-    names = [*CELL, "arm", "item", "epoch", "input", "kind", "cluster", *Decision.model_fields]
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    cell_names = [*CELL, "arm"]
+    row_names = ["item", "epoch", "input", "kind", "cluster", *Decision.model_fields]
+    columns: dict[str, list[Any]] = {name: [] for name in [*cell_names, *row_names]}
     for cell, content in contents.items():
         row_count = len(content.columns["key"])
-        for name, value in zip(names, (*cell, "")[: len(CELL) + 1], strict=False):
+        cell_with_arm = (*cell, "")[: len(cell_names)]
+        for name, value in zip(cell_names, cell_with_arm, strict=True):
             columns[name] += [value] * row_count
-        for name in names[len(CELL) + 1 :]:
+        for name in row_names:
             columns[name] += content.columns[name]
+
     table = pd.DataFrame(columns)
-    judged = table[np.array(columns["key"], dtype=object) != ""]
+    is_decision = np.array(columns["key"], dtype=object) != ""
+    judged = table[is_decision]
     return judged.astype(NUMBER_TYPES | {"key": object}).reset_index(drop=True)
 
 
 def _informed_decisions(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
     rows = _decision_table(contents)
-    about_target = ~rows.key.str.startswith(OTHER)
+    is_about_target = ~rows.key.str.startswith(OTHER)
     names = [*CELL, "arm", *DECISION_COLUMNS[len(CELL) :]]
-    return rows.loc[about_target, names].reset_index(drop=True)
+    return rows.loc[is_about_target, names].reset_index(drop=True)
 
 
 def _items(rows: pd.DataFrame) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
-from selfprobe.stats.pairs import AS_NEEDED, FEWEST, OVER_PAIRS
+from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
 from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
@@ -43,7 +43,7 @@ SMALLEST_ADVANTAGE = EFFECT
 STEPS_OF_CHECK = {
     "beyond_skill": ("noise",),
     "beyond_shared_items": (SHARED_ITEMS,),
-    "beyond_pairs": ("pairs", OVER_PAIRS, *AS_NEEDED),
+    "beyond_pairs": ("pairs", ABOVE_ALL_PAIRS, *CONDITIONAL_STEPS),
 }
 """Check → steps of the pairs test that it is made of; a check has the largest p of its steps."""
 
@@ -158,8 +158,8 @@ def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
         if near_copy:
             text = _score_text(reply_scores[near_copy], facts)
             lines.append(
-                f"{near_copy} is a near-copy: its own {facts.replies} predict {row.model} in {text}, "
-                f"{NEAR_COPY:.2f} or more above every other model's."
+                f"{near_copy} is a near-copy: its own {facts.replies} predict {row.model} in "
+                f"{text}, {NEAR_COPY:.2f} or more above every other model's."
             )
         relatives = [
             name for name in reply_scores if related(name, row.model) and name != near_copy
@@ -254,38 +254,28 @@ def _first_open_reason(gates: Sequence[Check]) -> str:
 
 def _gates(model: str, facts: MatrixFacts) -> list[Check]:
     """What a matrix needs before anything can be compared, up to the first that is open."""
-    count = len(facts.models) - len(facts.holes)
-    enough = count >= FEWEST
-    models = "one model" if count == 1 else f"{count} models"
-    gates = [
-        Check(
-            name="enough_models",
-            difference=undefined(
-                f"{models}; {FEWEST} are the least, {ADVISED_MODELS} are advised", n=count
-            ),
-            outcome=Outcome.HOLDS if enough else Outcome.OPEN,
-            remedy="" if enough else f"add {FEWEST + 1 - count} models or more",
-        )
-    ]
+    complete_count = len(facts.models) - len(facts.holes)
+    has_enough_models = complete_count >= FEWEST_MODELS
+    models_text = "one model" if complete_count == 1 else f"{complete_count} models"
+    models_text += f"; {FEWEST_MODELS} are the least, {ADVISED_MODELS} are advised"
+    gate = Check("enough_models", undefined(models_text, n=complete_count), Outcome.HOLDS)
+    if not has_enough_models:
+        remedy = f"add {FEWEST_MODELS + 1 - complete_count} models or more"
+        gate = replace(gate, outcome=Outcome.OPEN, remedy=remedy)
+    gates = [gate]
     if model in facts.holes:
         # Its own hole comes first: the models without one may still be enough.
         hole = undefined(facts.holes[model])
         return [Check("complete", hole, Outcome.OPEN, remedy="run these cells again"), *gates]
-    if not enough:
+    if not has_enough_models:
         return gates
     gates.append(Check("complete", undefined("no cell is missing"), Outcome.HOLDS))
-    does_vary = _does_vary(facts)
-    scores = "scores differ" if does_vary else f"every score is {float(facts.means[0, 0]):.2f}"
-    gates.append(
-        Check(
-            name="variation",
-            difference=undefined(scores),
-            outcome=Outcome.HOLDS if does_vary else Outcome.OPEN,
-            remedy="" if does_vary else "take items on which the models differ",
-        )
-    )
-    if not does_vary:
+    if not _does_vary(facts):
+        same_score = undefined(f"every score is {float(facts.means[0, 0]):.2f}")
+        remedy = "take items on which the models differ"
+        gates.append(Check("variation", same_score, Outcome.OPEN, remedy=remedy))
         return gates
+    gates.append(Check("variation", undefined("scores differ"), Outcome.HOLDS))
     row = _row_of(model, facts)
     is_scored = row is not None and not math.isnan(row.test_p)
     reason = "all observers score the same items"
@@ -349,7 +339,9 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
 def _details(
     row: ModelRow | None, gates: Sequence[Check], p: float, facts: MatrixFacts
 ) -> dict[str, str]:
-    """Slots of the words: the score on itself, the p of the claim, and why nothing can be compared."""
+    """Slots of the words: the score on itself, the p of the claim, and why nothing can be
+    compared.
+    """
     score = row.score.value if row else math.nan
     return {
         "score": _score_text(score, facts),
@@ -384,7 +376,7 @@ def _step_remedy(check: str, row: ModelRow, model_count: int) -> str:
         return "add models"
     if check != "beyond_pairs":
         return "take more items"
-    if row.steps[OVER_PAIRS] > 0:
+    if row.steps[ABOVE_ALL_PAIRS] > 0:
         return "add models: another pair stands out"
     return "add models"
 
