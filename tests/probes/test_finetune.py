@@ -184,7 +184,7 @@ def test_the_same_command_again_trains_and_asks_nothing(
     done: Result, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = table(place, "finetuned")
-    monkeypatch.setattr(training, "_step", None)
+    monkeypatch.setattr(training, "_backward_step", None)
     monkeypatch.setattr(finetune, "answers", None)
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", place / "out")
     again = call(*given, *QUICK)
