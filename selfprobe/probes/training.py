@@ -2,7 +2,7 @@
 tokens alone.
 
     with finetuned(judge, examples, Recipe(rank=16), folder) as (tuned, training):
-        ...                                    # `tuned` is read as any LocalModel; afterwards `judge` is as before
+        ...  # `tuned` is read as any LocalModel; afterwards `judge` is as before
 
 The order of the examples and the first adapters come from the seed, and there is no dropout: a
 training that continues from its checkpoint ends as one that was never stopped.
