@@ -117,7 +117,9 @@ class Course:
     lessons: tuple[Lesson, ...]
 
     def drawn_prompts(self, samples: int | None, *, seed: int = 0) -> list[list[int]]:
-        """[lesson]: numbers of its prompts among at most `samples` texts, drawn with a fixed seed."""
+        """[lesson]: numbers of its prompts among at most `samples` texts that are drawn with a fixed
+        seed.
+        """
         prompt_counts = [len(lesson.prompts) for lesson in self.lessons]
         text_count = sum(prompt_counts)
         drawn_texts: Sequence[int] = range(text_count)

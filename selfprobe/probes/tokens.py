@@ -263,6 +263,6 @@ def _check_sides(
     if last_texts != option_texts:
         raise ContrastTokenError(
             f"the last tokens must say '{option_texts[0]}' and '{option_texts[1]}' alone, but say "
-            f"{last_texts[0]!r} and {last_texts[1]!r}: the tokenizer merges the digit with the text "
-            "before it, or ends every text with a token of its own"
+            f"{last_texts[0]!r} and {last_texts[1]!r}: the tokenizer merges the digit with the "
+            "text before it, or ends every text with a token of its own"
         )

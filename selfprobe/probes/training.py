@@ -59,7 +59,9 @@ class Learner:
 
 @contextmanager
 def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator[Learner]:
-    """Adapters at all linear layers of the blocks, their first values from the seed; peft's files."""
+    """Adapters at all linear layers of the blocks, their first values from the seed; the files are
+    peft's.
+    """
     from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
     from safetensors.torch import load_file
 
