@@ -32,7 +32,7 @@ PROMPTS = "inside"
 """Value of a card's `settings` if the probe reads the last token of prompts, the other side of a
 pair being 0.
 """
-LARGEST_FILE_BYTES = 100_000_000
+LARGEST_PROBE_BYTES = 100_000_000
 """Largest size of a probe's file that is fetched; a direction of 16,384 numbers has 64 kB."""
 DTYPES = ("float32", "bfloat16", "float16")
 DTYPE_SUFFIXES = {"4bit", "8bit", "float32", "vllm"}
@@ -267,10 +267,10 @@ def fetched(repository: str, *, revision: str | None = None, token: str | None =
             repository, HUB_FILE_NAME, revision=revision, token=token, dry_run=True
         )
         file_bytes = hub_file.file_size or 0
-        if file_bytes > LARGEST_FILE_BYTES:
+        if file_bytes > LARGEST_PROBE_BYTES:
             raise ValueError(
                 f"{repository}: {HUB_FILE_NAME} has {file_bytes / 1e6:,.0f} MB; no probe has over "
-                f"{LARGEST_FILE_BYTES / 1e6:.0f} MB"
+                f"{LARGEST_PROBE_BYTES / 1e6:.0f} MB"
             )
         return Path(hf_hub_download(repository, HUB_FILE_NAME, revision=revision, token=token))
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
