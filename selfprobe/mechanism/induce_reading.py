@@ -8,7 +8,7 @@ prompts (sliding windows, recurrent states) whole prompts are read.
 Apart from `induce`, since the study's options need no torch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import groupby
@@ -32,7 +32,7 @@ from selfprobe.probes.harvesting import Meter, batch_budget
 from selfprobe.probes.model import LocalModel
 
 Floats = npt.NDArray[np.float32]
-SAME = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
+CACHE_TOLERANCE_BY_DTYPE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 """Largest difference of a log-probability that counts as rounding."""
 Tokens = tuple[int, ...]
 
@@ -49,25 +49,34 @@ class Prompts:
     @property
     def length(self) -> int:
         """Number of tokens of the longest prompt."""
-        return len(self.shared) + max(map(len, self.ends))
+        return len(self.shared) + max(self.end_lengths)
+
+    @property
+    def end_lengths(self) -> tuple[int, ...]:
+        """Number of tokens of each end."""
+        return tuple(len(end) for end in self.ends)
 
     @property
     def tokens(self) -> int:
         """Number of tokens that are read on a cache, the direct second word's too."""
-        return len(self.shared) + sum(map(len, self.ends)) + len(self.ends[0]) + 1
+        second_word_tokens = len(self.ends[0]) + 1
+        return len(self.shared) + sum(self.end_lengths) + second_word_tokens
 
 
 def prompts_of(judge: LocalModel, question: str) -> Prompts:
     """The prompts of a question, cut where they part."""
-    whole = [
-        prompt_tokens(judge, question, asked)
-        for asked in COLUMNS
-        if (asked.kind, asked.word) != ("direct", 1)
-    ]
-    cut = 0
-    while all(len(tokens) > cut + 1 and tokens[cut] == whole[0][cut] for tokens in whole):
-        cut += 1
-    return Prompts(whole[0][:cut], tuple(tokens[cut:] for tokens in whole))
+    prompts = []
+    for asked in COLUMNS:
+        if (asked.kind, asked.word) != ("direct", 1):
+            prompts.append(prompt_tokens(judge, question, asked))
+
+    shared_length = 0
+    for position_tokens in zip(*(tokens[:-1] for tokens in prompts), strict=False):
+        if len(set(position_tokens)) > 1:
+            break
+        shared_length += 1
+    ends = tuple(tokens[shared_length:] for tokens in prompts)
+    return Prompts(prompts[0][:shared_length], ends)
 
 
 def read_labels(
@@ -81,78 +90,93 @@ def read_labels(
     """Log-probability of each label [question, column, label], columns as in `COLUMNS`, over the
     whole vocabulary.
     """
-    found = np.full((len(prompts), len(COLUMNS), len(labels.words)), np.nan, dtype=np.float32)
-    meter = Meter(sum(p.tokens for p in prompts), len(prompts), progress, "questions")
+    shape = (len(prompts), len(COLUMNS), len(labels.words))
+    log_probs = np.full(shape, np.nan, dtype=np.float32)
+    token_count = sum(question.tokens for question in prompts)
+    meter = Meter(token_count, len(prompts), progress, "questions")
+    token_budget = batch_tokens or batch_budget(judge)
     with torch.inference_mode():
-        ways = (_on_a_cache,) if _cache_is_right(judge, prompts[0], labels) else (_whole,)
-        for batch in _batches(prompts, batch_tokens or batch_budget(judge)):
-            shown = [prompts[i] for i in batch]
-            found[batch] = ways[0](judge, shown, labels)
-            meter.add(sum(p.tokens for p in shown), len(batch))
+        read_batch = _read_whole
+        if _cache_is_right(judge, prompts[0], labels):
+            read_batch = _read_on_cache
+        for numbers in _batches(prompts, token_budget):
+            batch = [prompts[number] for number in numbers]
+            log_probs[numbers] = read_batch(judge, batch, labels)
+            meter.add(sum(question.tokens for question in batch), len(batch))
     meter.finish()
-    return found
+    return log_probs
 
 
-def _batches(prompts: Sequence[Prompts], budget: int) -> Iterator[list[int]]:
+def _batches(prompts: Sequence[Prompts], token_budget: int) -> Iterator[list[int]]:
     """Questions whose ends are of the same lengths, so that the ends need no padding."""
 
-    def lengths(i: int) -> tuple[int, ...]:
-        return tuple(map(len, prompts[i].ends))
+    def end_lengths(number: int) -> tuple[int, ...]:
+        return prompts[number].end_lengths
 
-    order = sorted(range(len(prompts)), key=lambda i: (lengths(i), prompts[i].length))
-    for _, alike in groupby(order, key=lengths):
-        yield from cut_batches(prompts, list(alike), budget)
+    def all_lengths(number: int) -> tuple[tuple[int, ...], int]:
+        return end_lengths(number), prompts[number].length
+
+    order = sorted(range(len(prompts)), key=all_lengths)
+    for _, numbers in groupby(order, key=end_lengths):
+        yield from cut_batches(prompts, list(numbers), token_budget)
 
 
-def _cache_is_right(judge: LocalModel, one: Prompts, labels: Labels) -> bool:
+def _cache_is_right(judge: LocalModel, question: Prompts, labels: Labels) -> bool:
     try:
-        off = np.abs(
-            _on_a_cache(judge, [one, one], labels)[:1] - _whole(judge, [one], labels)
-        ).max()
+        cached_log_probs = _read_on_cache(judge, [question, question], labels)[:1]
+        whole_log_probs = _read_whole(judge, [question], labels)
     except MODEL_FAILURES:
         return False
-    return bool(off <= SAME[judge.dtype])
+    difference = np.abs(cached_log_probs - whole_log_probs).max()
+    return bool(difference <= CACHE_TOLERANCE_BY_DTYPE[judge.dtype])
 
 
-def _on_a_cache(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Floats:
-    inputs = plain_inputs([p.shared for p in shown], judge.device)
-    cache = model_output(judge, **inputs, use_cache=True, keep=1).past_key_values
+def _read_on_cache(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> Floats:
+    shared_inputs = plain_inputs([question.shared for question in batch], judge.device)
+    shared_output = model_output(judge, **shared_inputs, use_cache=True, keep=1)
+    shared_lengths = [len(question.shared) for question in batch]
 
-    def after(ends: Sequence[Tokens]) -> Tensor:
-        more: dict[str, Any] = inputs_after(
-            inputs, [len(p.shared) for p in shown], columns=len(ends[0])
-        )
-        more["input_ids"] = torch.tensor(ends, device=judge.device)
-        return model_output(
-            judge, **more, past_key_values=deepcopy(cache), use_cache=True, keep=1
-        ).logits[:, -1]
+    def logits_after(ends: Sequence[Tokens]) -> Tensor:
+        inputs: dict[str, Any] = inputs_after(shared_inputs, shared_lengths, columns=len(ends[0]))
+        inputs["input_ids"] = torch.tensor(ends, device=judge.device)
+        cache = deepcopy(shared_output.past_key_values)
+        output = model_output(judge, **inputs, past_key_values=cache, use_cache=True, keep=1)
+        return output.logits[:, -1]
 
-    return _columns(after, [p.ends for p in shown], labels)
+    return _read_columns(logits_after, batch, labels)
 
 
-def _whole(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Floats:
-    def after(ends: Sequence[Tokens]) -> Tensor:
-        inputs = plain_inputs(
-            [(*p.shared, *end) for p, end in zip(shown, ends, strict=True)], judge.device
-        )
+def _read_whole(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> Floats:
+    def logits_after(ends: Sequence[Tokens]) -> Tensor:
+        prompts = [(*question.shared, *end) for question, end in zip(batch, ends, strict=True)]
+        inputs = plain_inputs(prompts, judge.device)
         return model_output(judge, **inputs, use_cache=False, keep=1).logits[:, -1]
 
-    return _columns(after, [p.ends for p in shown], labels)
+    return _read_columns(logits_after, batch, labels)
 
 
-def _columns(after: Any, ends: Sequence[tuple[Tokens, ...]], labels: Labels) -> Floats:
-    """[question, column, label]; `after` gives the logits [question, vocabulary] behind one end a
-    question.
+def _read_columns(
+    logits_after: Callable[[Sequence[Tokens]], Tensor], batch: Sequence[Prompts], labels: Labels
+) -> Floats:
+    """[question, column, label]; `logits_after` gives the logits [question, vocabulary] behind one
+    end a question.
     """
-    first = [_spoken(after([each[k] for each in ends]), labels.start) for k in range(len(ends[0]))]
-    said = first[0].argmax(axis=1)  # first word of the direct answer itself
-    second = _spoken(
-        after([(*e[0], labels.start[w]) for e, w in zip(ends, said, strict=True)]), labels.after
-    )
-    return np.stack([first[0], second, *first[1:]], axis=1)
+    columns = []
+    for end_number in range(len(batch[0].ends)):
+        ends = [question.ends[end_number] for question in batch]
+        columns.append(_label_log_probs(logits_after(ends), labels.start))
+
+    first_words = columns[0].argmax(axis=1)  # of the direct answer itself
+    second_word_ends = []
+    for question, first_word in zip(batch, first_words, strict=True):
+        second_word_ends.append((*question.ends[0], labels.start[first_word]))
+    second_words = _label_log_probs(logits_after(second_word_ends), labels.after)
+    columns.insert(1, second_words)
+    return np.stack(columns, axis=1)
 
 
-def _spoken(logits: Tensor, tokens: Sequence[int]) -> Floats:
-    """Log-probability of `tokens` [question, token]."""
-    found: Floats = torch.log_softmax(logits.float(), dim=1)[:, list(tokens)].cpu().numpy()
-    return found
+def _label_log_probs(logits: Tensor, label_tokens: Sequence[int]) -> Floats:
+    """Log-probability of the labels [question, label]."""
+    log_probs: Tensor = logits.float().log_softmax(dim=1)
+    label_log_probs: Floats = log_probs[:, list(label_tokens)].cpu().numpy()
+    return label_log_probs

@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from jinja2 import TemplateError
 from torch import Tensor
 
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.probes.forward import model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
-from selfprobe.probes.tokens import opened
-from selfprobe.text.thought_markers import answer_opening
+from selfprobe.probes.tokens import opened, opened_conversation
 
 Floats = npt.NDArray[np.float32]
 
@@ -165,22 +163,9 @@ class AskedModel:
         return self.tokens_of(text[len(conversation.text) :] + question.reply_opening)
 
     def _rendered(self, turns: Sequence[Mapping[str, str]], *, opens_reply: bool = False) -> str:
-        chat = self.judge.chat
-        system_turns = [{"role": "system", "content": chat.system}] if chat.system else []
-        try:
-            text: str = self.judge.tokenizer.apply_chat_template(
-                [*system_turns, *turns],
-                tokenize=False,
-                add_generation_prompt=opens_reply,
-                **chat.arguments,
-            )
-        except (TemplateError, TypeError) as error:
-            remedy = "leave --system out" if chat.system else "use a model that takes several turns"
-            raise ValueError(
-                f"the chat template of {self.judge.name} fails on a conversation ({error}): {remedy}"
-            ) from error
-        reply_opening = answer_opening(text) if opens_reply else None
-        return text if reply_opening is None else text.rstrip() + reply_opening
+        return opened_conversation(
+            self.judge.tokenizer, turns, self.judge.chat, opens_reply=opens_reply
+        )
 
     def _unkept_turn(self) -> ValueError:
         return ValueError(

@@ -24,15 +24,18 @@ from selfprobe.probes.tokens import (
     special_tokens,
 )
 
-IRRELEVANT = """\
-The scene above was printed on a sheet of grey paper, in a narrow column, with a wide margin on the left and a small \
-drawing of a lighthouse in the lower corner. Keep in mind that the sheet is folded twice, that the ink is dark blue, \
-and that the drawing shows a door, three windows and a flag.
-
-The sheet lies on the second shelf of a cupboard, between a box of pencils and a roll of string, and it will be moved \
-to another shelf after the weekend, when the cupboard is painted. The colour of the paint has not been chosen yet. The \
-key hangs on a hook beside the door of the room, under a calendar with pictures of bridges. The cupboard has six \
-shelves, four of which are empty, and a drawer for postage stamps, envelopes, maps of the town and a spare lamp."""
+IRRELEVANT = (
+    "The scene above was printed on a sheet of grey paper, in a narrow column, with a wide "
+    "margin on the left and a small drawing of a lighthouse in the lower corner. Keep in mind "
+    "that the sheet is folded twice, that the ink is dark blue, and that the drawing shows a "
+    "door, three windows and a flag.\n\n"
+    "The sheet lies on the second shelf of a cupboard, between a box of pencils and a roll of "
+    "string, and it will be moved to another shelf after the weekend, when the cupboard is "
+    "painted. The colour of the paint has not been chosen yet. The key hangs on a hook beside "
+    "the door of the room, under a calendar with pictures of bridges. The cupboard has six "
+    "shelves, four of which are empty, and a drawer for postage stamps, envelopes, maps of the "
+    "town and a spare lamp."
+)
 """Irrelevant text, cut to the tokens of the introspective instruction."""
 
 CONTROL_PROMPT = GUT["E2"].replace("{dilemma}", f"{{dilemma}}\n\n{IRRELEVANT}")
@@ -70,30 +73,37 @@ class Item:
 
     @property
     def shared(self) -> int:
-        """Number of tokens that all arms begin with, at most all but the last: they are read once."""
-        return min(
-            _alike([p.prefix for p in self.prompts.values()]),
-            *(len(p.prefix) - 1 for p in self.prompts.values()),
-        )
+        """Number of tokens that all arms begin with, at most all but the last: they are read
+        once.
+        """
+        prefixes = [prompt.prefix for prompt in self.prompts.values()]
+        shortest = min(len(prefix) for prefix in prefixes)
+        return min(_shared_length(prefixes), shortest - 1)
 
     @property
     def tokens(self) -> int:
         """Number of tokens to read: the shared ones once."""
-        return self.shared + sum(len(p.prefix) - self.shared for p in self.prompts.values())
+        shared_length = self.shared
+        token_count = shared_length
+        for prompt in self.prompts.values():
+            token_count += len(prompt.prefix) - shared_length
+        return token_count
 
     @property
     def longest(self) -> int:
         """Number of tokens of the longest arm."""
-        return max(len(p.prefix) for p in self.prompts.values())
+        return max(len(prompt.prefix) for prompt in self.prompts.values())
 
-    def ends(self, one: str, two: str) -> tuple[int, int]:
+    def ends(self, first_arm: str, second_arm: str) -> tuple[int, int]:
         """Numbers of tokens that two arms begin with, and end with, alike; the two parts do not
         overlap.
         """
-        a, b = self.prompts[one].prefix, self.prompts[two].prefix
-        head = _alike([a, b])
-        tail = min(_alike([a[::-1], b[::-1]]), min(len(a), len(b)) - head)
-        return head, tail
+        first_tokens = self.prompts[first_arm].prefix
+        second_tokens = self.prompts[second_arm].prefix
+        head_length = _shared_length([first_tokens, second_tokens])
+        shared_tail = _shared_length([first_tokens[::-1], second_tokens[::-1]])
+        shorter_length = min(len(first_tokens), len(second_tokens))
+        return head_length, min(shared_tail, shorter_length - head_length)
 
 
 def dilemma_items(
@@ -105,43 +115,58 @@ def dilemma_items(
         InputError: A dilemma does not name its options.
         ContrastTokenError: The tokenizer has no token of its own for " A" and " B" after `opening`.
     """
-    texts = {row["id"]: record_to_sample(row).input for row in table.rows}
-    special, read, reasons = special_tokens(tokenizer), list[Item](), dict[str, str]()
-    for name, dilemma in texts.items():
+    items: list[Item] = []
+    reasons: dict[str, str] = {}
+    special = special_tokens(tokenizer)
+    samples = [record_to_sample(row) for row in table.rows]
+    for row, sample in zip(table.rows, samples, strict=True):
+        item_id = row["id"]
+        dilemma = sample.input
         assert isinstance(dilemma, str)
-        if token := held_special((dilemma,), special):
-            reasons[name] = (
-                f"special token in the dilemma: {token}, which this model would not read as text"
+        special_token = held_special((dilemma,), special)
+        if special_token:
+            reasons[item_id] = (
+                f"special token in the dilemma: {special_token}, which this model would not read "
+                "as text"
             )
             continue
-        asked = [
-            opened(tokenizer, prompt.format(dilemma=dilemma), chat) + opening
-            for prompt in ARMS.values()
-        ]
-        made = dict(zip(ARMS, continued(tokenizer, asked, WORDS), strict=True))
-        made["control"] = cut(made["control"], made["direct"], made["introspective"].length)
-        item = Item(name, made)
+
+        arm_texts = []
+        for arm_prompt in ARMS.values():
+            chat_text = opened(tokenizer, arm_prompt.format(dilemma=dilemma), chat)
+            arm_texts.append(chat_text + opening)
+        prompts = dict(zip(ARMS, continued(tokenizer, arm_texts, WORDS), strict=True))
+        introspective_length = prompts["introspective"].length
+        prompts["control"] = cut(prompts["control"], prompts["direct"], introspective_length)
+
+        item = Item(item_id, prompts)
         if item.longest > context:
-            reasons[name] = f"too long: {item.longest} tokens, the context is {context}"
+            reasons[item_id] = f"too long: {item.longest} tokens, the context is {context}"
         else:
-            read.append(item)
-    return read, reasons
+            items.append(item)
+    return items, reasons
 
 
 def cut(long: Prompt, short: Prompt, length: int) -> Prompt:
     """`long` shortened to `length`, by tokens from the end of the part that `short` lacks."""
+    shared_head = _shared_length([long.prefix, short.prefix])
+    shared_tail = _shared_length([long.prefix[::-1], short.prefix[::-1]])
     surplus = long.length - length
-    end = len(long.prefix) - _alike([long.prefix[::-1], short.prefix[::-1]])
-    if surplus < 0 or end - surplus < _alike([long.prefix, short.prefix]):
+    cut_end = len(long.prefix) - shared_tail
+    cut_start = cut_end - surplus
+    if surplus < 0 or cut_start < shared_head:
         raise ValueError(
-            f"expected a control of at least {length} tokens, which can be cut; it has {long.length}"
+            f"expected a control of at least {length} tokens, which can be cut; it has "
+            f"{long.length}"
         )
-    return replace(long, prefix=long.prefix[: end - surplus] + long.prefix[end:])
+    return replace(long, prefix=long.prefix[:cut_start] + long.prefix[cut_end:])
 
 
-def _alike(rows: Sequence[Sequence[int]]) -> int:
+def _shared_length(rows: Sequence[Sequence[int]]) -> int:
     """Number of tokens that all rows begin with."""
-    return next(
-        (at for at, tokens in enumerate(zip(*rows, strict=False)) if len(set(tokens)) > 1),
-        min(map(len, rows)),
-    )
+    shared_length = 0
+    for position_tokens in zip(*rows, strict=False):
+        if len(set(position_tokens)) > 1:
+            break
+        shared_length += 1
+    return shared_length

@@ -101,15 +101,18 @@ def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) 
         else:
             readings = [_read_plainly(judge, text) for text in texts]
 
-    token_logprobs = [reading.token_logprobs for reading in readings]
-    means = [np.mean(logprobs) if logprobs else np.nan for logprobs in token_logprobs]
-    totals = [np.sum(logprobs) if logprobs else np.nan for logprobs in token_logprobs]
-    states = [
-        reading.states.float().cpu().numpy() for reading in readings if reading.states is not None
-    ]
+    means = np.full(len(texts), np.nan, dtype=np.float32)
+    totals = np.full(len(texts), np.nan, dtype=np.float32)
+    states = []
+    for number, reading in enumerate(readings):
+        if reading.token_logprobs:
+            means[number] = np.mean(reading.token_logprobs)
+            totals[number] = np.sum(reading.token_logprobs)
+        if reading.states is not None:
+            states.append(reading.states.float().cpu().numpy())
     return BranchResults(
-        np.array(means, dtype=np.float32),
-        np.array(totals, dtype=np.float32),
+        means,
+        totals,
         np.stack(states) if states else np.empty((0, 0, 0), dtype=np.float32),
     )
 
@@ -117,7 +120,8 @@ def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) 
 def tokens_of(texts: Sequence[Text]) -> int:
     """Number of tokens that the model reads when these texts are read together."""
     trunk_length = _trunk_length(texts)
-    stem_tokens = sum(len(stem) - trunk_length for stem in {text.stem for text in texts})
+    stems = {text.stem for text in texts}
+    stem_tokens = sum(len(stem) - trunk_length for stem in stems)
     ending_tokens = sum(max(text.spoken - 1, 0) for text in texts)
     return trunk_length + stem_tokens + ending_tokens
 

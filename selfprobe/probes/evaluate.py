@@ -61,7 +61,8 @@ def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -
     Words and weights are learnt from the training half's texts alone; neither question nor model is
     seen. A half is NaN where that leaves nothing to learn, see `pair_differences`.
     """
-    first_texts, second_texts = [pair.text_1 for pair in pairs], [pair.text_2 for pair in pairs]
+    first_texts = [pair.text_1 for pair in pairs]
+    second_texts = [pair.text_2 for pair in pairs]
     truth = np.array([pair.label == 1 for pair in pairs])
     groups = np.array([pair.group for pair in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)

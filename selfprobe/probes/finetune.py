@@ -12,6 +12,7 @@ of data sets. Here: those, or a rate that moves small models and a judge for eac
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from selfprobe.probes.fit import (
     FitSettings,
     Half,
     Scores,
+    Supervision,
     learn,
     learnable,
     means,
@@ -50,15 +52,37 @@ from selfprobe.probes.probe_file import ProbeFile, load_probe
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, Training, finetuned, forward_flops
 
-PAPER = Recipe(rank=64, alpha=64, rate=1e-4, epochs=1, batch=8)
+APPENDIX_D_RECIPE = Recipe(rank=64, alpha=64, rate=1e-4, epochs=1, batch=8)
 """Settings of appendix D, with the rate and the batch of small models."""
-SAMPLES = 5000
+TRAINING_TEXTS = 5000
 """Number of training texts in appendix D, a pair in one order each."""
 JUDGE = "fine-tuned judge"
 JUDGES = {"lora": JUDGE, "full": f"{JUDGE}, all weights"}
 """Name of the judge by what was trained."""
-KEYS = ("dataset", "training", "method", "samples", "probe", "against", "what", "metric")
+ROW_KEY_COLUMNS = (
+    "dataset",
+    "training",
+    "method",
+    "samples",
+    "probe",
+    "against",
+    "what",
+    "metric",
+)
 """Columns that identify a row of a table."""
+TABLE_NAMES = ("finetuned", "finetuned_less", "saturation", "finetuning", "finetuning_cost")
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    """Scores of one method, and what it is."""
+
+    scores: Scores
+    """[aspect, pair]; NaN outside the test half."""
+    note: str
+
+
+ScoresByMethod = dict[str, MethodScores]
 
 
 @dataclass(frozen=True)
@@ -76,7 +100,7 @@ class Lesson:
     probes: dict[str, ProbeFile]
     prompts: tuple[Prompt, ...]
     """Prompts of the training half, every pair in both orders (in one where the run reads one)."""
-    right: tuple[int, ...]
+    right_options: tuple[int, ...]
     """[prompt]: 0 where "1" is right, 1 where "2" is."""
 
     @property
@@ -92,44 +116,81 @@ class Course:
     name: str
     lessons: tuple[Lesson, ...]
 
-    def chosen(self, samples: int | None, *, seed: int = 0) -> list[list[int]]:
-        """[lesson]: numbers of its prompts among at most `samples` texts, drawn with a fixed seed."""
-        sizes = [len(lesson.prompts) for lesson in self.lessons]
-        drawn: Sequence[int] = range(sum(sizes))
-        if samples is not None and samples < len(drawn):
-            drawn = sorted(
-                np.random.default_rng([seed, 5]).choice(len(drawn), samples, replace=False)
-            )
-        ends = np.cumsum([0, *sizes])
-        return [
-            [int(i - start) for i in drawn if start <= i < end] for start, end in pairwise(ends)
-        ]
+    def drawn_prompts(self, samples: int | None, *, seed: int = 0) -> list[list[int]]:
+        """[lesson]: numbers of its prompts among at most `samples` texts that are drawn with a fixed
+        seed.
+        """
+        prompt_counts = [len(lesson.prompts) for lesson in self.lessons]
+        text_count = sum(prompt_counts)
+        drawn_texts: Sequence[int] = range(text_count)
+        if samples is not None and samples < text_count:
+            rng = np.random.default_rng([seed, 5])
+            drawn_texts = sorted(rng.choice(text_count, samples, replace=False))
 
-    def examples(self, samples: int | None = SAMPLES, *, seed: int = 0) -> list[Example]:
+        numbers_by_lesson = []
+        lesson_ends = np.cumsum([0, *prompt_counts])
+        for start, end in pairwise(lesson_ends):
+            lesson_numbers = [int(text - start) for text in drawn_texts if start <= text < end]
+            numbers_by_lesson.append(lesson_numbers)
+        return numbers_by_lesson
+
+    def examples(self, samples: int | None = TRAINING_TEXTS, *, seed: int = 0) -> list[Example]:
         """Training texts, at most `samples`, drawn with a fixed seed."""
-        drawn = zip(self.lessons, self.chosen(samples, seed=seed), strict=True)
-        shown = [(lesson.prompts[i], lesson.right[i]) for lesson, numbers in drawn for i in numbers]
-        return [Example(prompt.prefix, (prompt.contrast[right],)) for prompt, right in shown]
+        examples = []
+        drawn_prompts = self.drawn_prompts(samples, seed=seed)
+        for lesson, prompt_numbers in zip(self.lessons, drawn_prompts, strict=True):
+            for number in prompt_numbers:
+                prompt = lesson.prompts[number]
+                answer_token = prompt.contrast[lesson.right_options[number]]
+                examples.append(Example(prompt.prefix, (answer_token,)))
+        return examples
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of pairs to learn from and to test on."""
-        return sum(len(one.half.train) for one in self.lessons), sum(
-            len(one.half.test) for one in self.lessons
-        )
+        train_pairs = sum(len(lesson.half.train) for lesson in self.lessons)
+        test_pairs = sum(len(lesson.half.test) for lesson in self.lessons)
+        return train_pairs, test_pairs
+
+    @property
+    def dataset_lessons(self) -> list[Lesson]:
+        """The first lesson of each data set."""
+        lesson_by_dataset: dict[str, Lesson] = {}
+        for lesson in self.lessons:
+            lesson_by_dataset.setdefault(lesson.name, lesson)
+        return list(lesson_by_dataset.values())
+
+    @property
+    def group_words(self) -> str:
+        """Names of the data sets that a judge learnt, where it learnt several or several aspects;
+        else "".
+        """
+        if len(self.lessons) == 1:
+            return ""
+        dataset_names = [lesson.name for lesson in self.dataset_lessons]
+        aspects = "'s aspects" if len(dataset_names) == 1 else ""
+        return f" of {', '.join(dataset_names)}{aspects} together"
 
 
-def courses(given: Sequence[Lesson], *, grouped: bool = False) -> list[Course]:
+def courses(all_lessons: Sequence[Lesson], *, grouped: bool = False) -> list[Course]:
     """One course per lesson; with `grouped` one per group of data sets (`GROUPS`), and one per data
     set of no group.
     """
     if not grouped:
-        return [Course(lesson.title, (lesson,)) for lesson in given]
-    of = {name: group.replace(" ", "-") for group, names in GROUPS.items() for name in names}
-    names = dict.fromkeys(of.get(lesson.name, lesson.name) for lesson in given)
+        return [Course(lesson.title, (lesson,)) for lesson in all_lessons]
+
+    group_by_dataset = {}
+    for group, dataset_names in GROUPS.items():
+        for dataset_name in dataset_names:
+            group_by_dataset[dataset_name] = group.replace(" ", "-")
+
+    lessons_by_course: dict[str, list[Lesson]] = {}
+    for lesson in all_lessons:
+        course_name = group_by_dataset.get(lesson.name, lesson.name)
+        lessons_by_course.setdefault(course_name, []).append(lesson)
     return [
-        Course(one, tuple(lesson for lesson in given if of.get(lesson.name, lesson.name) == one))
-        for one in names
+        Course(course_name, tuple(course_lessons))
+        for course_name, course_lessons in lessons_by_course.items()
     ]
 
 
@@ -145,45 +206,48 @@ def lessons(out: Path, judge: LocalModel, datasets: Sequence[str]) -> list[Lesso
         raise ValueError(
             f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name}"
         )
-    if lost := [name for name in datasets if name not in state["datasets"]]:
-        raise ValueError(f"{out} has no data set {lost[0]!r}, only {', '.join(state['datasets'])}")
-    return [lesson for name in datasets for lesson in _lessons(out, name, state, judge)]
+    missing = [name for name in datasets if name not in state["datasets"]]
+    if missing:
+        raise ValueError(
+            f"{out} has no data set {missing[0]!r}, only {', '.join(state['datasets'])}"
+        )
 
-
-def _lessons(out: Path, name: str, state: dict[str, Any], judge: LocalModel) -> list[Lesson]:
-    """One lesson, or one per aspect with probes, each on the first half, which its probes learnt
-    from.
-    """
-    harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
     settings = FitSettings(**state["settings"])
-    return [
-        _lesson(out, name, harvested, settings, half, judge)
-        for half in split_pairs(harvested.pairs, settings)[:: settings.seeds]
-    ]
+    run_lessons = []
+    for name in datasets:
+        harvest = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
+        # the first half of each aspect, which its saved probes learnt from
+        first_halves = split_pairs(harvest.pairs, settings)[:: settings.seeds]
+        for half in first_halves:
+            run_lessons.append(_lesson(out, name, harvest, settings, half, judge))
+    return run_lessons
 
 
 def _lesson(
-    out: Path, name: str, harvested: Harvest, settings: FitSettings, half: Half, judge: LocalModel
+    out: Path, name: str, harvest: Harvest, settings: FitSettings, half: Half, judge: LocalModel
 ) -> Lesson:
-    files = {
-        str(kind): out / f"{probe_name(name, half.aspect)}-{kind}.safetensors" for kind in KINDS
-    }
-    probes = {kind: load_probe(file, revision=judge.revision) for kind, file in files.items()}
-    pairs = [harvested.pairs[i] for i in half.train]
-    orders = 2 if settings.orders == "both" else 1
-    shown = [version for pair in pairs for version in (pair, pair.swapped)[:orders]]
-    prompts = encode(judge.tokenizer, shown, judge.chat)
-    right = tuple((p.label or 0) - 1 for p in shown)
-    return Lesson(name, half.aspect, harvested, settings, half, probes, tuple(prompts), right)
+    probes = {}
+    for kind in KINDS:
+        file = out / f"{probe_name(name, half.aspect)}-{kind}.safetensors"
+        probes[str(kind)] = load_probe(file, revision=judge.revision)
+
+    order_count = 2 if settings.orders == "both" else 1
+    ordered_pairs = []
+    for pair_number in half.train:
+        pair = harvest.pairs[pair_number]
+        ordered_pairs += [pair, pair.swapped][:order_count]
+    prompts = encode(judge.tokenizer, ordered_pairs, judge.chat)
+    right_options = tuple((pair.label or 0) - 1 for pair in ordered_pairs)
+    return Lesson(name, half.aspect, harvest, settings, half, probes, tuple(prompts), right_options)
 
 
 def finetune_run(
     out: Path,
     judge: LocalModel,
-    given: Sequence[Lesson],
+    run_lessons: Sequence[Lesson],
     *,
-    recipe: Recipe = PAPER,
-    samples: int | None = SAMPLES,
+    recipe: Recipe = APPENDIX_D_RECIPE,
+    samples: int | None = TRAINING_TEXTS,
     grouped: bool = False,
     batch_tokens: int | None = None,
     progress: Progress = to_stderr,
@@ -195,277 +259,308 @@ def finetune_run(
     as in all tables. With `grouped` one judge learns all data sets of a group: it may have read,
     under another aspect, texts of a pair that it is tested on.
 
-    finetuned       dataset, method, metric, value, low, high, n …: on the test half of the run's first split alone
+    finetuned       dataset, method, metric, value, low, high, n …: on the test half of the run's
+                    first split alone
     finetuned_less  the judge less the probes, asking and the controls, on the same pairs
-    saturation      dataset, method, samples …: F1 of the judge, and of the supervised probe that learnt from the pairs
-                    of the judge's texts; rows of other numbers of samples stay, so that several calls make the curve
+    saturation      dataset, method, samples …: F1 of the judge, and of the supervised probe that
+                    learnt from the pairs of the judge's texts; rows of other numbers of samples
+                    stay, so that several calls make the curve
     finetuning      dataset, training, step, loss
     finetuning_cost dataset, what, seconds, flops, parameters
 
     Rows of another training in the folder's tables (all weights next to adapters) stay. The same
     call continues a killed one where it stopped.
     """
-    made: dict[str, list[pd.DataFrame]] = {
-        "finetuned": [],
-        "finetuned_less": [],
-        "saturation": [],
-        "finetuning": [],
-        "finetuning_cost": [],
-    }
-    judged = JUDGES[recipe.way]
-    scored: dict[str, list[tuple[Lesson, dict[str, tuple[Scores, str]]]]] = {}
-    as_many: dict[str, list[Scores]] = {}
-    texts: dict[str, int] = {}
-    for course in courses(given, grouped=grouped):
+    judge_name = JUDGES[recipe.way]
+    rows_by_table: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLE_NAMES}
+    lesson_by_dataset: dict[str, Lesson] = {}
+    scores_by_dataset: dict[str, list[ScoresByMethod]] = {}
+    equal_probe_scores: dict[str, list[Scores]] = {}
+    text_counts: dict[str, int] = {}
+
+    for course in courses(run_lessons, grouped=grouped):
         examples = course.examples(samples)
-        few = f"-{len(examples)}" * (len(examples) < len(course.examples(None)))
-        folder = out / "finetuned" / f"{course.name}{few}{'-full' * (recipe.way == 'full')}"
-        progress(f"{course.name}: training on {len(examples)} texts of {course.sizes[0]} pairs")
-        sizes: dict[str, Any] = {"batch_tokens": batch_tokens, "progress": progress}
-        with finetuned(judge, examples, recipe, folder, **sizes) as (tuned, training):
-            progress(
-                f"{course.name}: asking the fine-tuned judge about {course.sizes[1]} held-out pairs"
-            )
-            said = [
-                _said(tuned, lesson, folder, alone=len(course.lessons) == 1, **sizes)
-                for lesson in course.lessons
-            ]
-        steps = pd.DataFrame({"step": range(1, len(training.losses) + 1), "loss": training.losses})
-        made["finetuning"].append(steps.assign(training=judged, dataset=course.name))
-        for lesson, one in zip(course.lessons, said, strict=True):
-            scores = _scores(
-                lesson, judged, first_text_answers(one).mean(axis=1) - 0.5, _of_group(course)
-            )
-            scored.setdefault(lesson.name, []).append((lesson, scores))
-            texts[lesson.name] = len(examples)
-        for lesson, numbers in zip(course.lessons, course.chosen(samples), strict=True):
-            as_many.setdefault(lesson.name, []).append(_of_as_many(lesson, numbers))
-        for lesson in _firsts(course):
-            cost = _training_cost(judged, training, len(examples), lesson, course)
-            made["finetuning_cost"].append(cost.assign(dataset=lesson.name))
-        for lesson in course.lessons:
-            made["finetuning_cost"].append(
-                _probe_cost(judge, lesson, batch_tokens).assign(dataset=lesson.name)
-            )
-    for name, parts in scored.items():
-        lesson, every = parts[0][0], _together([found for _, found in parts])
-        made["finetuned"].append(_methods(lesson, every).assign(dataset=name))
-        made["finetuned_less"].append(_less(lesson, judged, every).assign(dataset=name))
-        curve = {
-            judged: every[judged],
-            "supervised": (np.concatenate(as_many[name]), "of the same pairs"),
-        }
-        made["saturation"].append(_methods(lesson, curve).assign(dataset=name, samples=texts[name]))
-    return write_tables(
-        out, {name: _beside_others(out, name, pd.concat(rows)) for name, rows in made.items()}
-    )
-
-
-def _said(tuned: LocalModel, lesson: Lesson, folder: Path, *, alone: bool, **sizes: Any) -> Any:
-    """Answers of the judge for a lesson's test half [pair, order, digit], from its folder if they
-    are there.
-    """
-    test = [lesson.harvest.pairs[i] for i in lesson.half.test]
-    file = folder / ("answers.npy" if alone else f"answers-{lesson.title}.npy")
-    return cached_array(file, lambda: answers(tuned, test, {JUDGE: None}, **sizes)[JUDGE])
-
-
-def _firsts(course: Course) -> list[Lesson]:
-    """The first lesson of each data set of a course."""
-    return list({lesson.name: lesson for lesson in reversed(course.lessons)}.values())[::-1]
-
-
-def _of_group(course: Course) -> str:
-    """Names of the data sets that a judge learnt, where it learnt several or several aspects; else
-    "".
-    """
-    names = dict.fromkeys(lesson.name for lesson in course.lessons)
-    aspects = "'s aspects" if len(names) == 1 else ""
-    return f" of {', '.join(names)}{aspects} together" if len(course.lessons) > 1 else ""
-
-
-def _together(parts: Sequence[dict[str, tuple[Scores, str]]]) -> dict[str, tuple[Scores, str]]:
-    """Method → scores [aspect, pair] and its notes, joined."""
-    return {
-        method: (
-            np.concatenate([part[method][0] for part in parts]),
-            "; ".join(dict.fromkeys(part[method][1] for part in parts)),
+        training, answers_by_lesson = _train_and_ask(
+            out, judge, course, examples, recipe, batch_tokens, progress
         )
-        for method in parts[0]
-    }
+        loss_rows = pd.DataFrame(
+            {"step": range(1, len(training.losses) + 1), "loss": training.losses}
+        )
+        rows_by_table["finetuning"].append(
+            loss_rows.assign(training=judge_name, dataset=course.name)
+        )
+
+        drawn_prompts = course.drawn_prompts(samples)
+        for lesson, judge_answers, prompt_numbers in zip(
+            course.lessons, answers_by_lesson, drawn_prompts, strict=True
+        ):
+            judge_scores = first_text_answers(judge_answers).mean(axis=1) - 0.5
+            scores = _lesson_scores(lesson, judge_name, judge_scores, course.group_words)
+            lesson_by_dataset.setdefault(lesson.name, lesson)
+            scores_by_dataset.setdefault(lesson.name, []).append(scores)
+            equal_scores = _equal_probe_scores(lesson, prompt_numbers)
+            equal_probe_scores.setdefault(lesson.name, []).append(equal_scores)
+            text_counts[lesson.name] = len(examples)
+
+        cost_rows = rows_by_table["finetuning_cost"]
+        for lesson in course.dataset_lessons:
+            training_cost = _training_cost(judge_name, training, len(examples), lesson, course)
+            cost_rows.append(training_cost.assign(dataset=lesson.name))
+        for lesson in course.lessons:
+            probe_cost = _probe_cost(judge, lesson, batch_tokens)
+            cost_rows.append(probe_cost.assign(dataset=lesson.name))
+
+    for name, lesson in lesson_by_dataset.items():
+        scores = _joined_aspects(scores_by_dataset[name])
+        method_rows = _method_rows(lesson, scores)
+        rows_by_table["finetuned"].append(method_rows.assign(dataset=name))
+        difference_rows = _difference_rows(lesson, judge_name, scores)
+        rows_by_table["finetuned_less"].append(difference_rows.assign(dataset=name))
+
+        equal_probe = MethodScores(np.concatenate(equal_probe_scores[name]), "of the same pairs")
+        curve_scores = {judge_name: scores[judge_name], "supervised": equal_probe}
+        curve_rows = _method_rows(lesson, curve_scores)
+        rows_by_table["saturation"].append(
+            curve_rows.assign(dataset=name, samples=text_counts[name])
+        )
+
+    tables = {}
+    for table_name, frames in rows_by_table.items():
+        tables[table_name] = _with_other_trainings(out, table_name, pd.concat(frames))
+    return write_tables(out, tables)
 
 
-def _beside_others(out: Path, name: str, rows: pd.DataFrame) -> pd.DataFrame:
+def _train_and_ask(
+    out: Path,
+    judge: LocalModel,
+    course: Course,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    batch_tokens: int | None,
+    progress: Progress,
+) -> tuple[Training, list[Any]]:
+    """The training of a course's judge, and its answers [pair, order, digit] to the test half of
+    each lesson.
+    """
+    folder_name = course.name
+    if len(examples) < len(course.examples(None)):
+        folder_name += f"-{len(examples)}"
+    if recipe.way == "full":
+        folder_name += "-full"
+    folder = out / "finetuned" / folder_name
+
+    train_pairs, test_pairs = course.sizes
+    progress(f"{course.name}: training on {len(examples)} texts of {train_pairs} pairs")
+    reading: dict[str, Any] = {"batch_tokens": batch_tokens, "progress": progress}
+    with finetuned(judge, examples, recipe, folder, **reading) as (tuned_judge, training):
+        progress(f"{course.name}: asking the fine-tuned judge about {test_pairs} held-out pairs")
+        answers_by_lesson = []
+        for lesson in course.lessons:
+            file_name = "answers.npy" if len(course.lessons) == 1 else f"answers-{lesson.title}.npy"
+            ask = partial(_judge_answers, tuned_judge, lesson, reading)
+            answers_by_lesson.append(cached_array(folder / file_name, ask))
+    return training, answers_by_lesson
+
+
+def _judge_answers(tuned_judge: LocalModel, lesson: Lesson, reading: dict[str, Any]) -> Any:
+    test_pairs = [lesson.harvest.pairs[number] for number in lesson.half.test]
+    return answers(tuned_judge, test_pairs, {JUDGE: None}, **reading)[JUDGE]
+
+
+def _joined_aspects(aspect_scores: Sequence[ScoresByMethod]) -> ScoresByMethod:
+    joined = {}
+    for method in aspect_scores[0]:
+        method_parts = [scores[method] for scores in aspect_scores]
+        scores = np.concatenate([part.scores for part in method_parts])
+        notes = dict.fromkeys(part.note for part in method_parts)
+        joined[method] = MethodScores(scores, "; ".join(notes))
+    return joined
+
+
+def _with_other_trainings(out: Path, table_name: str, rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of another training that the folder's table holds, then these."""
-    file = out / "tables" / f"{name}.csv"
+    file = out / "tables" / f"{table_name}.csv"
     if not file.is_file():
         return rows
-    held = pd.read_csv(file, keep_default_na=False, na_values=[""])
-    keys = [key for key in KEYS if key in rows]
-    mine = set(rows[keys].itertuples(index=False, name=None))
-    others = [key not in mine for key in held[keys].itertuples(index=False, name=None)]
-    return pd.concat([held[others], rows], ignore_index=True)
+    earlier_rows = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    key_columns = [column for column in ROW_KEY_COLUMNS if column in rows]
+    new_keys = set(rows[key_columns].itertuples(index=False, name=None))
+    earlier_keys = earlier_rows[key_columns].itertuples(index=False, name=None)
+    is_other_row = [key not in new_keys for key in earlier_keys]
+    return pd.concat([earlier_rows[is_other_row], rows], ignore_index=True)
 
 
-def _scores(
-    lesson: Lesson, judge: str, judged: Scores, group: str
-) -> dict[str, tuple[Scores, str]]:
+def _lesson_scores(
+    lesson: Lesson, judge_name: str, judge_scores: Scores, group_words: str
+) -> ScoresByMethod:
     """Method → scores [1, pair], NaN outside the test half, and a note."""
-    harvested, half = lesson.harvest, lesson.half
-    found: dict[str, tuple[Scores, str]] = {}
-    inside = np.zeros(len(harvested.pairs), dtype=bool)
-    inside[half.test] = True
+    harvest = lesson.harvest
+    half = lesson.half
+    is_tested = np.zeros(len(harvest.pairs), dtype=bool)
+    is_tested[half.test] = True
 
-    def tested(scores: Any) -> Scores:
-        return np.where(inside, scores, np.nan)[None]
+    def test_half(scores: Any) -> Scores:
+        return np.where(is_tested, scores, np.nan)[None]
 
-    whole = np.full(len(inside), np.nan)
-    whole[half.test] = judged
-    what = "adapters (LoRA)" if judge == JUDGE else "all weights"
-    found[judge] = (
-        tested(whole),
-        f"{what} trained on the training half{group}, P(1), P(2) averaged over 2 orders",
+    all_judge_scores = np.full((1, len(harvest.pairs)), np.nan)
+    all_judge_scores[0, half.test] = judge_scores
+    trained_part = "adapters (LoRA)" if judge_name == JUDGE else "all weights"
+    judge_note = (
+        f"{trained_part} trained on the training half{group_words}, P(1), P(2) averaged over 2 "
+        "orders"
     )
+    scores_by_method = {judge_name: MethodScores(all_judge_scores, judge_note)}
+
     for kind, file in lesson.probes.items():
-        states = harvested.layer(file.probe.layer)
-        found[kind] = (
-            tested(file.probe.score(states)),
-            f"the saved probe, layer {file.probe.layer}",
+        layer = file.probe.layer
+        probe_scores = file.probe.score(harvest.layer(layer))
+        scores_by_method[kind] = MethodScores(
+            test_half(probe_scores), f"the saved probe, layer {layer}"
         )
-    found["prompting"] = (tested(_own(lesson)), "the model as it came")
-    folds = lesson.settings.folds
-    found["no model (TF-IDF)"] = (no_model(harvested.pairs, [half], folds=folds), "same half")
-    found["no model (length)"] = (
-        by_length(harvested.pairs, [half]),
-        "longer or shorter, by the training half",
+    scores_by_method["prompting"] = MethodScores(
+        test_half(_own_scores(lesson)), "the model as it came"
     )
-    return found
+    word_scores = no_model(harvest.pairs, [half], folds=lesson.settings.folds)
+    scores_by_method["no model (TF-IDF)"] = MethodScores(word_scores, "same half")
+    length_scores = by_length(harvest.pairs, [half])
+    scores_by_method["no model (length)"] = MethodScores(
+        length_scores, "longer or shorter, by the training half"
+    )
+    return scores_by_method
 
 
-def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
+def _equal_probe_scores(lesson: Lesson, prompt_numbers: Sequence[int]) -> Scores:
     """[1, pair]: scores of a supervised probe that learnt from the pairs of these prompts, at the
     saved probe's layer.
 
     Scores are NaN outside the test half, and everywhere where these pairs are too few to learn
     from.
     """
-    settings, half = lesson.settings, lesson.half
-    pairs = sorted({i // (2 if settings.orders == "both" else 1) for i in numbers})
-    rows, found = (
-        half.train[np.array(pairs, dtype=int)],
-        np.full((1, len(lesson.harvest.pairs)), np.nan),
-    )
-    study = FitInputs(
-        settings,
-        [replace(half, train=rows)],
-        lesson.harvest.labels == 1,
-        lesson.harvest.groups,
-        _own(lesson),
-    )
-    learnt = study.training_supervision(0)
-    if not learnable(learnt.truth(), learnt.groups, folds=settings.folds):
-        return found
+    settings = lesson.settings
+    half = lesson.half
+    order_count = 2 if settings.orders == "both" else 1
+    pair_places = sorted({number // order_count for number in prompt_numbers})
+    train_pairs = half.train[np.array(pair_places, dtype=int)]
+    scores = np.full((1, len(lesson.harvest.pairs)), np.nan)
+
+    supervision = _supervision(lesson, replace(half, train=train_pairs))
+    if not learnable(supervision.truth(), supervision.groups, folds=settings.folds):
+        return scores
+
     layer = lesson.probes["supervised"].probe.layer
     states = lesson.harvest.layer(layer)
-    seen = states[rows] if settings.centre == "train" else states[np.concatenate([rows, half.test])]
-    how: dict[str, Any] = {
-        "layer": layer,
-        "orders": settings.orders,
-        "centre": means(seen, settings.orders),
-    }
-    found[0, half.test] = learn("supervised", states[rows], learnt, **how).score(states[half.test])
-    return found
+    centred_pairs = train_pairs
+    if settings.centre != "train":
+        centred_pairs = np.concatenate([train_pairs, half.test])
+    probe = learn(
+        "supervised",
+        states[train_pairs],
+        supervision,
+        layer=layer,
+        orders=settings.orders,
+        centre=means(states[centred_pairs], settings.orders),
+    )
+    scores[0, half.test] = probe.score(states[half.test])
+    return scores
 
 
-def _own(lesson: Lesson) -> Scores:
+def _supervision(lesson: Lesson, half: Half) -> Supervision:
+    """What a probe may learn from the training pairs of a half."""
+    harvest = lesson.harvest
+    inputs = FitInputs(
+        lesson.settings, [half], harvest.labels == 1, harvest.groups, _own_scores(lesson)
+    )
+    return inputs.training_supervision(0)
+
+
+def _own_scores(lesson: Lesson) -> Scores:
     """[pair]: swap-averaged answers of the model itself."""
     return np.asarray(own_answers(lesson.harvest).mean(axis=1) - 0.5)
 
 
-def _estimated(
+def _estimate_fields(
     lesson: Lesson, scores: Scores, metric: str, less: Scores | None = None
 ) -> dict[str, Any]:
-    truth, groups = lesson.harvest.labels == 1, lesson.harvest.groups
+    harvest = lesson.harvest
+    resamples = lesson.settings.resamples
+    first_better = harvest.labels == 1
     return asdict(
-        estimate(scores, truth, groups, metric, resamples=lesson.settings.resamples, less=less)
+        estimate(scores, first_better, harvest.groups, metric, resamples=resamples, less=less)
     )
 
 
-def _methods(lesson: Lesson, scores: dict[str, tuple[Scores, str]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            _estimated(lesson, each, metric) | {"method": name, "metric": metric, "note": note}
-            for name, (each, note) in scores.items()
-            for metric in METRICS
-        ]
-    )
+def _method_rows(lesson: Lesson, scores_by_method: ScoresByMethod) -> pd.DataFrame:
+    rows = []
+    for method, method_scores in scores_by_method.items():
+        for metric in METRICS:
+            row = _estimate_fields(lesson, method_scores.scores, metric)
+            row |= {"method": method, "metric": metric, "note": method_scores.note}
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def _less(lesson: Lesson, judge: str, scores: dict[str, tuple[Scores, str]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            _estimated(lesson, scores[judge][0], metric, each)
-            | {"probe": judge, "against": name, "metric": metric}
-            for name, (each, _) in scores.items()
-            if name != judge
-            for metric in METRICS
-        ]
-    )
+def _difference_rows(
+    lesson: Lesson, judge_name: str, scores_by_method: ScoresByMethod
+) -> pd.DataFrame:
+    judge_scores = scores_by_method[judge_name].scores
+    rows = []
+    for method, method_scores in scores_by_method.items():
+        if method == judge_name:
+            continue
+        for metric in METRICS:
+            row = _estimate_fields(lesson, judge_scores, metric, method_scores.scores)
+            row |= {"probe": judge_name, "against": method, "metric": metric}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _aspect_words(lesson: Lesson) -> str:
+    return f" ({lesson.aspect})" if lesson.aspect else ""
 
 
 def _training_cost(
-    judged: str, training: Training, examples: int, lesson: Lesson, course: Course
+    judge_name: str, training: Training, text_count: int, lesson: Lesson, course: Course
 ) -> pd.DataFrame:
     """Seconds and FLOPs of the judge's training on the training half, or halves."""
-    of = _of_group(course) or (f" ({lesson.aspect})" if lesson.aspect else "")
+    lesson_words = course.group_words or _aspect_words(lesson)
     row = {
-        "what": f"{judged}: training on {examples} texts{of}",
+        "what": f"{judge_name}: training on {text_count} texts{lesson_words}",
         "seconds": training.seconds,
         "flops": training.flops,
+        "parameters": training.parameters,
     }
-    return pd.DataFrame([row | {"parameters": training.parameters}])
+    return pd.DataFrame([row])
 
 
 def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> pd.DataFrame:
     """Seconds and FLOPs of a probe's training on the training half; testing costs either one
     forward pass per text.
     """
-    order = sorted(range(len(lesson.prompts)), key=lambda i: lesson.prompts[i].length)
-    cut = list(cut_batches(lesson.prompts, order, batch_tokens or batch_budget(judge)))
-    batch = [lesson.prompts[i] for i in cut[len(cut) // 2]]
-    tokens = sum(p.length for p in lesson.prompts)
-    states, start = (
-        lesson.harvest.layer(lesson.harvest.layers[-1])[lesson.half.train],
-        time.perf_counter(),
-    )
-    study = FitInputs(
-        lesson.settings,
-        [lesson.half],
-        lesson.harvest.labels == 1,
-        lesson.harvest.groups,
-        _own(lesson),
-    )
-    learn(
-        "supervised", states, study.training_supervision(0), layer=0, orders=lesson.settings.orders
-    )
-    layers = len(lesson.harvest.layers)
-    fit = (time.perf_counter() - start) * layers
-    width = lesson.harvest.identity.d_model
-    of = f" ({lesson.aspect})" if lesson.aspect else ""
-    rows: list[dict[str, Any]] = [
-        {
-            "what": f"probe: reading {len(lesson.prompts)} texts (measured on one batch){of}",
-            "parameters": 0,
-        }
-        | {
-            "seconds": seconds_a_token(judge, batch) / 2 * tokens,
-            "flops": forward_flops(judge, tokens),
-        },
-        {
-            "what": f"probe: fitting at {layers} layers (measured at one){of}",
-            "seconds": fit,
-            "flops": float("nan"),
-        }
-        | {"parameters": width + 1},
-    ]
-    return pd.DataFrame(rows)
+    harvest = lesson.harvest
+    prompts = lesson.prompts
+    prompt_order = sorted(range(len(prompts)), key=lambda number: prompts[number].length)
+    batches = list(cut_batches(prompts, prompt_order, batch_tokens or batch_budget(judge)))
+    middle_batch = [prompts[number] for number in batches[len(batches) // 2]]
+    token_count = sum(prompt.length for prompt in prompts)
+
+    states = harvest.layer(harvest.layers[-1])[lesson.half.train]
+    start_time = time.perf_counter()
+    supervision = _supervision(lesson, lesson.half)
+    learn("supervised", states, supervision, layer=0, orders=lesson.settings.orders)
+    fit_seconds = time.perf_counter() - start_time
+
+    layer_count = len(harvest.layers)
+    aspect_words = _aspect_words(lesson)
+    reading_row = {
+        "what": f"probe: reading {len(prompts)} texts (measured on one batch){aspect_words}",
+        "parameters": 0,
+        "seconds": seconds_a_token(judge, middle_batch) / 2 * token_count,
+        "flops": forward_flops(judge, token_count),
+    }
+    fitting_row = {
+        "what": f"probe: fitting at {layer_count} layers (measured at one){aspect_words}",
+        "parameters": harvest.identity.d_model + 1,
+        "seconds": fit_seconds * layer_count,
+        "flops": float("nan"),
+    }
+    return pd.DataFrame([reading_row, fitting_row])

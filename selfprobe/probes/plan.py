@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import forward
 from selfprobe.probes.forward import cut_batches
@@ -46,6 +45,16 @@ class PlannedSet:
     `rate`.
     """
 
+    @property
+    def pending_passes(self) -> int:
+        """Number of passes still to be made."""
+        return self.passes - self.done
+
+    @property
+    def pending_tokens(self) -> int:
+        """Number of tokens still to be read."""
+        return self.tokens - self.tokens_done
+
 
 @dataclass(frozen=True)
 class HarvestPlan:
@@ -67,19 +76,23 @@ class HarvestPlan:
     @property
     def passes(self) -> int:
         """Number of passes still to be made."""
-        return sum(s.passes - s.done for s in self.sets.values())
+        return sum(planned_set.pending_passes for planned_set in self.sets.values())
 
     @property
     def tokens(self) -> int:
         """Number of tokens still to be read."""
-        return sum(s.tokens - s.tokens_done for s in self.sets.values())
+        return sum(planned_set.pending_tokens for planned_set in self.sets.values())
 
     @property
     def scoring(self) -> tuple[int, int]:
         """Numbers of texts still to be scored alone, and of their tokens."""
-        return sum(s.scoring[0] for s in self.sets.values()), sum(
-            s.scoring[1] for s in self.sets.values()
-        )
+        scored_texts = 0
+        scored_tokens = 0
+        for planned_set in self.sets.values():
+            set_texts, set_tokens = planned_set.scoring
+            scored_texts += set_texts
+            scored_tokens += set_tokens
+        return scored_texts, scored_tokens
 
 
 def plan_harvest(
@@ -96,67 +109,100 @@ def plan_harvest(
 
     The call raises ContrastTokenError where the tokenizer does not give contrast pairs.
     """
-    planned, todo, budget = {}, list[Prompt](), batch_tokens or batch_budget(judge)
+    token_budget = batch_tokens or batch_budget(judge)
+    planned_sets = {}
+    pending_prompts: list[Prompt] = []
     for name, pair_set in sets.items():
-        shown = [version for pair in pair_set.pairs for version in (pair, pair.swapped)]
-        prompts = encode(judge.tokenizer, shown, judge.chat)
-        reasons = unreadable_pairs(pair_set.pairs, prompts, judge.context, longest)
-        wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
-        folder = activations / states_identity(judge, shown, 2).folder_name
-        labelled = next((file.parent for file in sorted(folder.glob("*/pairs.jsonl"))), None)
-        held = Store(labelled).done() if labelled else set()
-        done = [i for i in wanted if i in held]
-        todo += [prompts[i] for i in wanted if i not in held]
-        lengths = [p.length for p in prompts]
-        planned[name] = PlannedSet(
-            pairs=len(pair_set.pairs),
-            reasons=reasons,
-            passes=len(wanted),
-            tokens=sum(lengths[i] for i in wanted),
-            done=len(done),
-            tokens_done=sum(lengths[i] for i in done),
-            scoring=_scoring(
-                judge, [p for p in pair_set.pairs if p.id not in reasons], labelled, scoring
-            ),
-        )
-    layers, itemsize = (
-        len(judge.blocks),
-        4 if judge.has_float32_residual else judge.model.dtype.itemsize,
-    )
-    to_write = (
-        sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * itemsize
-    )
-    existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())
+        planned_set, set_prompts = _plan_set(judge, pair_set, activations, longest, scoring)
+        planned_sets[name] = planned_set
+        pending_prompts += set_prompts
+
+    layer_count = len(judge.blocks)
+    number_bytes = 4 if judge.has_float32_residual else judge.model.dtype.itemsize
+    pending_passes = sum(planned_set.pending_passes for planned_set in planned_sets.values())
+    disk_bytes = pending_passes * 2 * layer_count * judge.d_model * number_bytes
+    parameters = judge.model.parameters()
     return HarvestPlan(
         model=judge.name,
-        layers=layers,
+        layers=layer_count,
         d_model=judge.d_model,
-        sets=planned,
-        weight_bytes=sum(p.numel() * p.element_size() for p in judge.model.parameters()),
-        work_bytes=_batch_bytes(judge, budget) + 3 * min(SHARD_BYTES, to_write),
-        disk_bytes=to_write,
-        free_bytes=shutil.disk_usage(existing).free,
-        sample=tuple(_middling(todo, budget)),
+        sets=planned_sets,
+        weight_bytes=sum(weight.numel() * weight.element_size() for weight in parameters),
+        work_bytes=_batch_bytes(judge, token_budget) + 3 * min(SHARD_BYTES, disk_bytes),
+        disk_bytes=disk_bytes,
+        free_bytes=_free_disk_bytes(activations),
+        sample=tuple(_middle_batch(pending_prompts, token_budget)),
     )
+
+
+def _plan_set(
+    judge: LocalModel,
+    pair_set: PairSet,
+    activations: Path,
+    longest: int | None,
+    scoring: bool | None,
+) -> tuple[PlannedSet, list[Prompt]]:
+    """Estimate for one data set, and its prompts that are still to be read."""
+    ordered_pairs = []
+    for pair in pair_set.pairs:
+        ordered_pairs += [pair, pair.swapped]
+    prompts = encode(judge.tokenizer, ordered_pairs, judge.chat)
+    reasons = unreadable_pairs(pair_set.pairs, prompts, judge.context, longest)
+
+    folder = activations / states_identity(judge, ordered_pairs, 2).folder_name
+    label_files = sorted(folder.glob("*/pairs.jsonl"))
+    labelled_folder = label_files[0].parent if label_files else None
+    stored_numbers = Store(labelled_folder).done() if labelled_folder else set()
+
+    readable_prompts = []
+    stored_prompts = []
+    pending_prompts = []
+    for number, prompt in enumerate(prompts):
+        if pair_set.pairs[number // 2].id in reasons:
+            continue
+        readable_prompts.append(prompt)
+        if number in stored_numbers:
+            stored_prompts.append(prompt)
+        else:
+            pending_prompts.append(prompt)
+
+    scored_counts = (0, 0)
+    readable_pairs = [pair for pair in pair_set.pairs if pair.id not in reasons]
+    if scoring is not False and rated(readable_pairs, scoring):
+        scored_counts = to_score(judge, readable_pairs, labelled_folder)
+    planned_set = PlannedSet(
+        pairs=len(pair_set.pairs),
+        reasons=reasons,
+        passes=len(readable_prompts),
+        tokens=sum(prompt.length for prompt in readable_prompts),
+        done=len(stored_prompts),
+        tokens_done=sum(prompt.length for prompt in stored_prompts),
+        scoring=scored_counts,
+    )
+    return planned_set, pending_prompts
+
+
+def _free_disk_bytes(folder: Path) -> int:
+    """Free bytes on the disk of a folder that may not exist yet."""
+    folders = (folder, *folder.absolute().parents)
+    existing_folder = next(parent for parent in folders if parent.exists())
+    return shutil.disk_usage(existing_folder).free
 
 
 def _batch_bytes(judge: LocalModel, tokens: int) -> int:
     """Bytes that a forward pass over this many tokens takes; rough."""
     config = judge.model.config.get_text_config()
-    wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
-    return tokens * wide * int(judge.model.dtype.itemsize)
+    inner_width = int(getattr(config, "intermediate_size", 4 * judge.d_model))
+    numbers_a_token = 3 * inner_width + 8 * judge.d_model
+    return tokens * numbers_a_token * int(judge.model.dtype.itemsize)
 
 
-def _scoring(
-    judge: LocalModel, pairs: Sequence[Pair], folder: Path | None, asked: bool | None
-) -> tuple[int, int]:
-    wanted = asked is not False and rated(pairs, asked)
-    return to_score(judge, pairs, folder) if wanted else (0, 0)
-
-
-def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
-    cut = list(cut_batches(todo, sorted(range(len(todo)), key=lambda i: todo[i].length), budget))
-    return [todo[i] for i in cut[len(cut) // 2]] if cut else []
+def _middle_batch(prompts: list[Prompt], token_budget: int) -> list[Prompt]:
+    prompt_order = sorted(range(len(prompts)), key=lambda number: prompts[number].length)
+    batches = list(cut_batches(prompts, prompt_order, token_budget))
+    if not batches:
+        return []
+    return [prompts[number] for number in batches[len(batches) // 2]]
 
 
 def time_text(
@@ -168,88 +214,99 @@ def time_text(
     The batch is read twice and the second time counts, as the first call on a device prepares it.
     `copies` of the model share the pairs.
     """
-    pairs = planned.tokens + (control.tokens if control else 0)
-    # a text that is scored alone is read once, not once per side, and by the command's own copy
-    alone, sample = planned.scoring[1] / 2, planned.sample or (control.sample if control else ())
+    scored_texts, scored_tokens = planned.scoring
+    pair_tokens = planned.tokens
+    sample = planned.sample
+    if control:
+        pair_tokens += control.tokens
+        sample = sample or control.sample
     if not sample:
-        return "Time: nothing is left to read" + (
-            " but the texts to score" if planned.scoring[0] else ""
-        )
-    seconds = (pairs / copies + alone) * seconds_a_token(judge, sample)
-    shared = f" on each of {copies} copies" if copies > 1 else ""
+        exception = " but the texts to score" if scored_texts else ""
+        return f"Time: nothing is left to read{exception}"
+
+    # a text that is scored alone is read once, not once per side, and by the command's own copy
+    token_count = pair_tokens / copies + scored_tokens / 2
+    seconds = token_count * seconds_a_token(judge, sample)
+    copies_words = f" on each of {copies} copies" if copies > 1 else ""
     return (
-        f"Time: about {span(seconds)} to read by two plain forwards{shared} (measured on one batch), half of it where "
-        "auto finds a faster way; then the fit"
+        f"Time: about {span(seconds)} to read by two plain forwards{copies_words} (measured on one "
+        "batch), half of it where auto finds a faster way; then the fit"
     )
 
 
 def seconds_a_token(judge: LocalModel, sample: Sequence[Prompt]) -> float:
     """Seconds per token of reading both sides of prompts by two plain forwards, from one batch."""
-    for _ in range(2):
-        start = time.perf_counter()
+    for _ in range(2):  # the first call on a device prepares it
+        start_time = time.perf_counter()
         forward.read_states(judge, sample, "two_forwards")
-        taken = time.perf_counter() - start
-    return taken / sum(p.length for p in sample)
+        batch_seconds = time.perf_counter() - start_time
+    return batch_seconds / sum(prompt.length for prompt in sample)
 
 
 def span(seconds: float) -> str:
     """`40 s`, `12 min`, `3.1 h`."""
-    minutes, hours = seconds / 60, seconds / 3600
-    return (
-        f"{hours:.1f} h"
-        if hours >= 2
-        else f"{minutes:.0f} min"
-        if minutes >= 2
-        else f"{seconds:.0f} s"
-    )
+    minutes = seconds / 60
+    hours = seconds / 3600
+    if hours >= 2:
+        return f"{hours:.1f} h"
+    if minutes >= 2:
+        return f"{minutes:.0f} min"
+    return f"{seconds:.0f} s"
 
 
 def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
     """The plan as text; `control`: the plan of the same architecture with random weights."""
-    lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
-    lines.append(
-        f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}"
-    )
-    for name, s in planned.sets.items():
-        lines.append(
-            f"{name:16} {s.pairs:>7,} {len(s.reasons):>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}"
-        )
-    lines += [
+    lines = [
+        f"{planned.model}: {planned.layers} blocks of width {planned.d_model}",
         "",
-        f"To do: {planned.passes:,} forward passes (each pair once an order), {planned.tokens:,} tokens",
-        *_scoring_text(planned),
-        f"Memory: weights {size(planned.weight_bytes)}, about {size(planned.work_bytes)} besides",
-        f"Disk: {size(planned.disk_bytes)} of states ({size(planned.free_bytes)} free)",
+        f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}",
     ]
+    for name, planned_set in planned.sets.items():
+        lines.append(
+            f"{name:16} {planned_set.pairs:>7,} {len(planned_set.reasons):>9,} "
+            f"{planned_set.passes:>8,} {planned_set.tokens:>11,} {planned_set.done:>8,}"
+        )
+
+    lines.append("")
+    lines.append(
+        f"To do: {planned.passes:,} forward passes (each pair once an order), "
+        f"{planned.tokens:,} tokens"
+    )
+    scored_texts, scored_tokens = planned.scoring
+    if scored_texts:
+        lines.append(
+            f"Direct scoring and G-Eval: {scored_texts:,} forward passes (each text once), "
+            f"{scored_tokens:,} tokens besides; --no-scoring leaves them out"
+        )
+    lines.append(
+        f"Memory: weights {size(planned.weight_bytes)}, about {size(planned.work_bytes)} besides"
+    )
+    lines.append(f"Disk: {size(planned.disk_bytes)} of states ({size(planned.free_bytes)} free)")
     if control:
         lines.append(
             f"Control, the same architecture with random weights: {control.passes:,} passes, "
-            f"{control.tokens:,} tokens, {size(control.weight_bytes)} of memory, {size(control.disk_bytes)} on disk "
-            "besides; --no-random-weights leaves it out"
+            f"{control.tokens:,} tokens, {size(control.weight_bytes)} of memory, "
+            f"{size(control.disk_bytes)} on disk besides; --no-random-weights leaves it out"
         )
     return "\n".join(lines)
 
 
-def _scoring_text(planned: HarvestPlan) -> list[str]:
-    passes, tokens = planned.scoring
-    told = f"Direct scoring and G-Eval: {passes:,} forward passes (each text once), {tokens:,} tokens besides; "
-    return [f"{told}--no-scoring leaves them out"] if passes else []
-
-
 def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None:
     """ValueError where the disk is too full for the states."""
-    needed = planned.disk_bytes + (control.disk_bytes if control else 0)
-    if needed > planned.free_bytes:
+    needed_bytes = planned.disk_bytes
+    if control:
+        needed_bytes += control.disk_bytes
+    if needed_bytes > planned.free_bytes:
         raise ValueError(
-            f"the states need {size(needed)} on disk, and {size(planned.free_bytes)} are free: "
-            "take fewer pairs (--limit), or another --out"
+            f"the states need {size(needed_bytes)} on disk, and {size(planned.free_bytes)} are "
+            "free: take fewer pairs (--limit), or another --out"
         )
 
 
 BACKWARD = 3
 """Duration of a step in forward passes: frozen weights need no gradient, adapters and states do."""
 
-KEPT = ("checkpoint.pt*", "*model.safetensors")
+TRAINING_FILE_PATTERNS = ("checkpoint.pt*", "*model.safetensors")
 """Files of a training that take disk space: its checkpoint, and the trained weights."""
 
 
@@ -279,12 +336,13 @@ class Needs:
     @property
     def text(self) -> str:
         """The estimate in three lines."""
+        learning = "weights: all of them" if self.full else "parameters of the adapters"
         return (
             f"Training: {self.examples:,} examples, {self.steps:,} steps, {self.tokens:,} tokens, "
-            f"{self.parameters:,} {'weights: all of them' if self.full else 'parameters of the adapters'}, "
-            f"{self.flops:.1e} FLOPs\n"
+            f"{self.parameters:,} {learning}, {self.flops:.1e} FLOPs\n"
             f"  time about {span(self.seconds)} (measured on one forward pass), memory about "
-            f"{self.memory_bytes / 1e9:.1f} GB beside the weights, disk {self.disk_bytes / 1e6:.0f} MB"
+            f"{self.memory_bytes / 1e9:.1f} GB beside the weights, "
+            f"disk {self.disk_bytes / 1e6:.0f} MB"
         )
 
 
@@ -299,58 +357,62 @@ def needs(
     """Estimate for training on `examples`, as the last of `trainings` trainings whose results all
     stay.
     """
-    budget, tokens = (
-        batch_tokens or batch_budget(judge),
-        recipe.epochs * sum(e.length for e in examples),
-    )
-    order = sorted(range(len(examples)), key=lambda i: examples[i].length)
-    batch = [
-        examples[i] for i in max(cut_batches(examples, order, budget), key=len)[: recipe.batch]
-    ]
+    token_budget = batch_tokens or batch_budget(judge)
+    token_count = recipe.epochs * sum(example.length for example in examples)
+    example_order = sorted(range(len(examples)), key=lambda number: examples[number].length)
+    fullest_batch = max(cut_batches(examples, example_order, token_budget), key=len)
+    batch = [examples[number] for number in fullest_batch[: recipe.batch]]
+    batch_length = sum(example.length for example in batch)
     for _ in range(2):  # the first call on a device prepares it
-        start = time.perf_counter()
+        start_time = time.perf_counter()
         with torch.no_grad():
             float(answer_loss(judge, batch).sum())
-        taken = time.perf_counter() - start
-    full, every = recipe.rank is None, sum(p.numel() for p in judge.model.parameters())
-    parameters = adapter_parameters(judge, recipe.rank) if recipe.rank else every
-    widest = min(budget, recipe.batch * examples[order[-1]].length)
+        forward_seconds = time.perf_counter() - start_time
+
+    if recipe.rank is None:
+        parameter_count = sum(weight.numel() for weight in judge.model.parameters())
+    else:
+        parameter_count = adapter_parameters(judge, recipe.rank)
+    is_full = recipe.rank is None
+    longest_example = examples[example_order[-1]].length
+    largest_step = min(token_budget, recipe.batch * longest_example)
+    gradient_bytes = _gradient_bytes(judge, max(largest_step, longest_example), recipe.batch)
+    file_copies = 2 * 3 + trainings - 1  # the checkpoint twice, and earlier results
     return Needs(
         examples=len(examples),
         steps=recipe.steps(len(examples)),
-        tokens=tokens,
-        parameters=parameters,
-        full=full,
-        seconds=BACKWARD * taken * tokens / sum(e.length for e in batch),
-        memory_bytes=TRAINED_NUMBER_BYTES * parameters
-        + _kept_bytes(judge, max(widest, examples[order[-1]].length), recipe.batch),
-        disk_bytes=(2 * 3 + trainings - 1) * 4 * parameters,
-        flops=train_flops(judge, tokens, parameters, full=full),
+        tokens=token_count,
+        parameters=parameter_count,
+        full=is_full,
+        seconds=BACKWARD * forward_seconds * token_count / batch_length,
+        memory_bytes=TRAINED_NUMBER_BYTES * parameter_count + gradient_bytes,
+        disk_bytes=file_copies * 4 * parameter_count,
+        flops=train_flops(judge, token_count, parameter_count, full=is_full),
     )
 
 
 def adapter_parameters(judge: LocalModel, rank: int) -> int:
     """Number of parameters of LoRA at all linear layers of the blocks."""
-    modules = list(decoder_blocks(judge.model).modules())
-    sides: list[int] = [m.in_features + m.out_features for m in modules if isinstance(m, nn.Linear)]
-    sides += [
-        sum(m.weight.shape) for m in modules if type(m).__name__ == "Conv1D"
-    ]  # GPT-2's linear layers
-    return rank * sum(sides)
+    side_lengths = 0
+    for module in decoder_blocks(judge.model).modules():
+        if isinstance(module, nn.Linear):
+            side_lengths += module.in_features + module.out_features
+        elif type(module).__name__ == "Conv1D":  # GPT-2's linear layers
+            side_lengths += sum(module.weight.shape)
+    return rank * side_lengths
 
 
-def _kept_bytes(judge: LocalModel, tokens: int, rows: int) -> int:
+def _gradient_bytes(judge: LocalModel, tokens: int, rows: int) -> int:
     """Bytes that one batch keeps for its gradient: inputs of all layers, and the logits of a few
     places in float32.
     """
     config = judge.model.config.get_text_config()
-    wide = 12 * judge.d_model + 4 * int(
-        getattr(config, "intermediate_size", None) or 4 * judge.d_model
-    )
-    layers = len(decoder_blocks(judge.model))
-    return tokens * layers * wide * int(judge.dtype.itemsize) + rows * 3 * 3 * 4 * int(
-        config.vocab_size
-    )
+    inner_width = int(getattr(config, "intermediate_size", None) or 4 * judge.d_model)
+    numbers_a_layer = 12 * judge.d_model + 4 * inner_width
+    layer_count = len(decoder_blocks(judge.model))
+    input_bytes = tokens * layer_count * numbers_a_layer * int(judge.dtype.itemsize)
+    logit_bytes = rows * 3 * 3 * 4 * int(config.vocab_size)
+    return input_bytes + logit_bytes
 
 
 def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
@@ -359,21 +421,27 @@ def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
     """
     from accelerate.utils import get_max_memory
 
-    place = judge.device.index or 0 if judge.device.type == "cuda" else judge.device.type
-    free = get_max_memory().get(place, 0)
-    if free and needed.memory_bytes > free:
-        less = "adapters (without --full)" if needed.full else "a smaller --rank, --dtype bfloat16"
-        raise ValueError(
-            f"training {judge.name} takes about {needed.memory_bytes / 1e9:.1f} GB beside its weights, and "
-            f"{free / 1e9:.1f} GB are free: take fewer --batch-tokens, {less}, or a "
-            "smaller model"
+    device: str | int = judge.device.type
+    if device == "cuda":
+        device = judge.device.index or 0
+    free_memory = get_max_memory().get(device, 0)
+    if free_memory and needed.memory_bytes > free_memory:
+        remedy = (
+            "adapters (without --full)" if needed.full else "a smaller --rank, --dtype bfloat16"
         )
-    disk = shutil.disk_usage(next(p for p in (out, *out.absolute().parents) if p.exists())).free
-    held = [
-        file.stat().st_size for kind in KEPT for file in out.rglob(kind)
-    ]  # a killed training continues with it
-    if (more := needed.disk_bytes - sum(held)) > disk:
         raise ValueError(
-            f"checkpoints and what is trained take {size(more)} of disk, and {size(disk)} are free at {out}: "
-            "give another --out"
+            f"training {judge.name} takes about {needed.memory_bytes / 1e9:.1f} GB beside its "
+            f"weights, and {free_memory / 1e9:.1f} GB are free: take fewer --batch-tokens, "
+            f"{remedy}, or a smaller model"
+        )
+
+    free_disk = _free_disk_bytes(out)
+    stored_bytes = 0  # a killed training continues with these files
+    for pattern in TRAINING_FILE_PATTERNS:
+        stored_bytes += sum(file.stat().st_size for file in out.rglob(pattern))
+    pending_bytes = needed.disk_bytes - stored_bytes
+    if pending_bytes > free_disk:
+        raise ValueError(
+            f"checkpoints and what is trained take {size(pending_bytes)} of disk, and "
+            f"{size(free_disk)} are free at {out}: give another --out"
         )

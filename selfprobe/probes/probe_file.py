@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from selfprobe.probes.model import LocalModel
 
 FORMAT = "selfprobe-probe-1"
-ON_HUB = "probe.safetensors"
+HUB_FILE_NAME = "probe.safetensors"
 """Name of a probe's file on the Hugging Face hub."""
 PROMPTS = "inside"
 """Value of a card's `settings` if the probe reads the last token of prompts, the other side of a
 pair being 0.
 """
-LARGEST = 100_000_000
-"""Largest size in bytes of a probe's file that is fetched; a direction of 16,384 numbers has 64 kB.
-"""
+LARGEST_PROBE_BYTES = 100_000_000
+"""Largest size of a probe's file that is fetched; a direction of 16,384 numbers has 64 kB."""
 DTYPES = ("float32", "bfloat16", "float16")
+DTYPE_SUFFIXES = {"4bit", "8bit", "float32", "vllm"}
+"""What may stand after "+" in a card's `dtype`."""
 ARRAYS = ("direction", "mean_plus", "mean_minus")
 STRICT = ConfigDict(extra="forbid", strict=True)
-T = TypeVar("T")
+MetadataType = TypeVar("MetadataType")
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,9 @@ class Card:
     """Form of pairs of the general kind; see `fit.FitSettings`."""
 
     def __post_init__(self) -> None:
-        dtype, *more = self.dtype.split("+")
-        if self.dtype and (
-            dtype not in DTYPES or not set(more) <= {"4bit", "8bit", "float32", "vllm"}
-        ):
+        dtype, *suffixes = self.dtype.split("+")
+        is_known = dtype in DTYPES and set(suffixes) <= DTYPE_SUFFIXES
+        if self.dtype and not is_known:
             raise ValueError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}")
 
     @property
@@ -122,15 +122,13 @@ class Card:
         """
         if not self.dtype:
             raise ValueError(
-                "the probe was fitted to arrays, not to a model's harvest: no model can be read for it"
+                "the probe was fitted to arrays, not to a model's harvest: no model can be read "
+                "for it"
             )
-        dtype, *more = self.dtype.split(
-            "+"
-        )  # "bfloat16+4bit", or "bfloat16+float32" of a wide residual stream
-        return {
-            "dtype": dtype,
-            "quantize": next((bits for bits in more if bits.endswith("bit")), None),
-        }
+        # "bfloat16+4bit", or "bfloat16+float32" of a wide residual stream
+        dtype, *suffixes = self.dtype.split("+")
+        quantizations = [suffix for suffix in suffixes if suffix.endswith("bit")]
+        return {"dtype": dtype, "quantize": quantizations[0] if quantizations else None}
 
     @property
     def chat(self) -> Chat:
@@ -151,15 +149,24 @@ def save_probe(path: Path, probe: Probe, card: Card) -> None:
     if path.suffix not in (".safetensors", ".probe"):
         raise ValueError(f"a probe is written as .safetensors or .probe, got {path.name}")
     arrays = {name: np.asarray(getattr(probe, name), dtype=np.float32) for name in ARRAYS}
-    plain = {k: v for k, v in asdict(probe).items() if k not in ARRAYS}
-    plain = {
-        k: float(v) if isinstance(v, np.floating) else v for k, v in plain.items() if v == v
-    }  # without NaN
-    metadata = {"format": FORMAT, "probe": json.dumps(plain), "card": json.dumps(asdict(card))}
+    plain_fields = {}
+    for name, value in asdict(probe).items():
+        if name in ARRAYS:
+            continue
+        plain_value = float(value) if isinstance(value, np.floating) else value
+        is_nan = plain_value != plain_value
+        if not is_nan:
+            plain_fields[name] = plain_value
+
+    metadata = {
+        "format": FORMAT,
+        "probe": json.dumps(plain_fields),
+        "card": json.dumps(asdict(card)),
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    save_file(arrays, part, metadata=metadata)
-    part.replace(path)
+    part_file = path.with_suffix(".part")
+    save_file(arrays, part_file, metadata=metadata)
+    part_file.replace(path)
 
 
 def load_probe(
@@ -174,50 +181,55 @@ def load_probe(
     """
     if not path.is_file():
         raise FileNotFoundError(
-            f"no probe file {path}: `selfprobe probe run` makes probes of pairs, `selfprobe awareness inside --save` "
-            "one of prompts"
+            f"no probe file {path}: `selfprobe probe run` makes probes of pairs, `selfprobe "
+            "awareness inside --save` one of prompts"
         )
+    arrays: dict[str, FloatArray] = {}
     try:
         with safe_open(path, framework="numpy") as file:
             metadata: dict[str, Any] = file.metadata() or {}
-            arrays: dict[str, FloatArray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            for name in file.keys():  # noqa: SIM118
+                arrays[name] = file.get_tensor(name)
     except (SafetensorError, OSError, TypeError) as error:  # TypeError: a dtype that numpy lacks
         raise ValueError(
             f"{path} is no safetensors file ({error}); a probe is never read from a pickle"
         ) from error
+
     if metadata.get("format") != FORMAT or set(arrays) != set(ARRAYS):
-        found = f"{metadata.get('format', 'none')} with {', '.join(sorted(arrays)) or 'nothing'}"
+        file_format = metadata.get("format", "none")
+        array_names = ", ".join(sorted(arrays)) or "nothing"
         raise ValueError(
-            f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got {found}"
+            f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got "
+            f"{file_format} with {array_names}"
         )
     _check_arrays(arrays, path)
-    plain, card = _read(Plain, "probe", metadata, path), _read(Card, "card", metadata, path)
-    fields: dict[str, Any] = {**asdict(plain), **arrays}
-    loaded = ProbeFile(Probe(**fields), card)
-    if revision is not None and revision != loaded.card.revision:
+    plain = _read_metadata(Plain, "probe", metadata, path)
+    card = _read_metadata(Card, "card", metadata, path)
+
+    if revision is not None and revision != card.revision:
         raise ValueError(
-            f"{path} was fitted to {loaded.card.model} ({loaded.card.revision}), not to this model ({revision}): "
+            f"{path} was fitted to {card.model} ({card.revision}), not to this model ({revision}): "
             "a direction means nothing in another model's states. Fit a probe for this one"
         )
-    if template is not None and template != loaded.card.template:
+    if template is not None and template != card.template:
         raise ValueError(
-            f"{path} was fitted under another chat template of {loaded.card.model}: fit it again"
+            f"{path} was fitted under another chat template of {card.model}: fit it again"
         )
-    return loaded
+    probe_fields: dict[str, Any] = {**asdict(plain), **arrays}
+    return ProbeFile(Probe(**probe_fields), card)
 
 
 def _check_arrays(arrays: dict[str, FloatArray], path: Path) -> None:
     direction = arrays["direction"]
     for name, array in arrays.items():
-        if (
-            array.ndim != 1
-            or not array.size
-            or array.shape != direction.shape
-            or array.dtype.kind != "f"
-        ):
-            told = ", ".join(f"{each} {a.dtype} {list(a.shape)}" for each, a in arrays.items())
+        is_vector = array.ndim == 1 and array.size > 0
+        if not is_vector or array.shape != direction.shape or array.dtype.kind != "f":
+            array_words = []
+            for other_name, other_array in arrays.items():
+                array_words.append(f"{other_name} {other_array.dtype} {list(other_array.shape)}")
             raise ValueError(
-                f"{path} is no sound probe: expected three vectors of floats of one length, got {told}"
+                f"{path} is no sound probe: expected three vectors of floats of one length, got "
+                f"{', '.join(array_words)}"
             )
         if not np.isfinite(array).all():
             raise ValueError(f"{path} is no sound probe: {name} is not finite (NaN or infinite)")
@@ -225,21 +237,21 @@ def _check_arrays(arrays: dict[str, FloatArray], path: Path) -> None:
         raise ValueError(f"{path} is no sound probe: its direction is all 0")
 
 
-def _read(kind: type[T], name: str, metadata: dict[str, Any], path: Path) -> T:
-    """The dataclass `kind` from the JSON in `metadata`, every field of its type."""
+def _read_metadata(
+    metadata_type: type[MetadataType], name: str, metadata: dict[str, Any], path: Path
+) -> MetadataType:
+    """The dataclass from the JSON in `metadata`, every field of its type."""
     if name not in metadata:
         raise ValueError(f"{path} is no sound probe: it has no {name} in its metadata")
     try:
-        return TypeAdapter(kind).validate_json(metadata[name])
+        return TypeAdapter(metadata_type).validate_json(metadata[name])
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, (name, *first["loc"])))
-        given = (
-            ""
-            if first["type"] in ("missing", "json_invalid")
-            else f", got {str(first['input'])[:60]!r}"
-        )
-        raise ValueError(f"{path} is no sound probe: {place}: {first['msg']}{given}") from None
+        first_error = error.errors()[0]
+        field_path = ".".join(map(str, (name, *first_error["loc"])))
+        fault = f"{field_path}: {first_error['msg']}"
+        if first_error["type"] not in ("missing", "json_invalid"):
+            fault += f", got {str(first_error['input'])[:60]!r}"
+        raise ValueError(f"{path} is no sound probe: {fault}") from None
 
 
 def fetched(repository: str, *, revision: str | None = None, token: str | None = None) -> Path:
@@ -251,20 +263,20 @@ def fetched(repository: str, *, revision: str | None = None, token: str | None =
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        size = (
-            hf_hub_download(
-                repository, ON_HUB, revision=revision, token=token, dry_run=True
-            ).file_size
-            or 0
+        hub_file = hf_hub_download(
+            repository, HUB_FILE_NAME, revision=revision, token=token, dry_run=True
         )
-        if size > LARGEST:
-            told = f"{size / 1e6:,.0f} MB; no probe has over {LARGEST / 1e6:.0f} MB"
-            raise ValueError(f"{repository}: {ON_HUB} has {told}")
-        return Path(hf_hub_download(repository, ON_HUB, revision=revision, token=token))
+        file_bytes = hub_file.file_size or 0
+        if file_bytes > LARGEST_PROBE_BYTES:
+            raise ValueError(
+                f"{repository}: {HUB_FILE_NAME} has {file_bytes / 1e6:,.0f} MB; no probe has over "
+                f"{LARGEST_PROBE_BYTES / 1e6:.0f} MB"
+            )
+        return Path(hf_hub_download(repository, HUB_FILE_NAME, revision=revision, token=token))
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
-        why = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"{repository}: no probe ({ON_HUB}) can be loaded from the hub ({why})"
+            f"{repository}: no probe ({HUB_FILE_NAME}) can be loaded from the hub ({reason})"
         ) from error
 
 
@@ -305,13 +317,16 @@ def judge_pairs(
         )
     if card.revision != judge.revision:
         raise ValueError(
-            f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
+            f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} "
+            f"({judge.revision})"
         )
-    shape = (judge.numbers[-1] + 1, judge.d_model)
-    if file.probe.layer >= shape[0] or len(file.probe.direction) != shape[1]:
+    probe = file.probe
+    last_block = judge.numbers[-1]
+    probe_width = len(probe.direction)
+    if probe.layer > last_block or probe_width != judge.d_model:
         raise ValueError(
-            f"the probe reads block {file.probe.layer} of width {len(file.probe.direction)}, but {judge.name} has "
-            f"blocks 0..{shape[0] - 1} of width {shape[1]}: its file is not what was fitted"
+            f"the probe reads block {probe.layer} of width {probe_width}, but {judge.name} has "
+            f"blocks 0..{last_block} of width {judge.d_model}: its file is not what was fitted"
         )
     if card.template != template_hash(judge.tokenizer, judge.chat):
         raise ValueError(
@@ -320,23 +335,25 @@ def judge_pairs(
     from selfprobe.probes.evaluate import own_answers
     from selfprobe.probes.harvesting import harvest
 
-    harvested = harvest(
-        judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress
-    )
-    scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
-    own = own_answers(harvested).mean(axis=1)
-    by_id = {
-        p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)
-    }
-    found = []
-    for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
-        if pair.id in by_id:
-            preferred, value, reason = _verdict(by_id[pair.id][0])
-            found.append(Judgement(pair, preferred, value, by_id[pair.id][1], not unseen, reason))
-        else:
+    harvested = harvest(judge, pairs, cache, both_orders=probe.orders == "both", progress=progress)
+    scores = np.empty(0)
+    if harvested.pairs:
+        scores = probe.score(harvested.layer(probe.layer))
+    answers = own_answers(harvested).mean(axis=1)
+    place_by_id = {pair.id: place for place, pair in enumerate(harvested.pairs)}
+
+    judgements = []
+    is_held_out = held_out(card.train_groups, pairs)
+    for pair, is_unseen in zip(pairs, is_held_out, strict=True):
+        place = place_by_id.get(pair.id)
+        if place is None:
             reason = harvested.unscored[pair.id]
-            found.append(Judgement(pair, None, None, None, not unseen, reason))
-    return found
+            judgements.append(Judgement(pair, None, None, None, not is_unseen, reason))
+        else:
+            preferred, score, reason = _verdict(float(scores[place]))
+            own_answer = float(answers[place])
+            judgements.append(Judgement(pair, preferred, score, own_answer, not is_unseen, reason))
+    return judgements
 
 
 def _verdict(score: float) -> tuple[Label | None, float | None, str]:

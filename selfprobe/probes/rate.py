@@ -8,7 +8,7 @@ preferred, and equal scores are a tie.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,69 +30,101 @@ from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, continued, opened
 
-DIRECT, G_EVAL = "direct scoring", "G-Eval"
-FLUSH_SECONDS = 60
+DIRECT = "direct scoring"
+G_EVAL = "G-Eval"
+RATING_FLUSH_SECONDS = 60
 """Largest number of seconds of work that a killed run loses."""
-Table = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 Margins = Mapping[str, Mapping[str, float]]
 """Method → pair id → margin, > 0: text 1."""
 
 
-def rated(pairs: Sequence[Pair], asked: bool | None) -> bool:
-    """Whether these pairs' texts are scored alone: as asked, where there is a prompt; default:
-    those with aspects.
+@dataclass(frozen=True)
+class _Ratings:
+    """The texts of pairs, each for itself, and what was read of them."""
+
+    prompts: Sequence[Prompt]
+    """[pair and side]"""
+    file: Path
+    """File of the log-probabilities."""
+    log_probs: Floats
+    """[prompt, level]; NaN where unread."""
+    pending: list[int]
+    """Numbers of the prompts that are still to be read."""
+
+
+def rated(pairs: Sequence[Pair], scoring: bool | None) -> bool:
+    """Whether these pairs' texts are scored alone: as `scoring` asks, where there is a prompt;
+    default: those with aspects.
     """
-    kinds = ASPECTS if asked is None else SCORE if asked else ()
-    return all(
-        pair.kind in kinds and (not pair.criterion or pair.criterion.startswith("more "))
-        for pair in pairs
-    )
+    if scoring is None:
+        rated_kinds = set(ASPECTS)
+    elif scoring:
+        rated_kinds = set(SCORE)
+    else:
+        rated_kinds = set()
+    for pair in pairs:
+        has_prompt = not pair.criterion or pair.criterion.startswith("more ")
+        if pair.kind not in rated_kinds or not has_prompt:
+            return False
+    return True
 
 
-def check_scoring(sets: Mapping[str, PairSet], asked: bool | None) -> None:
+def check_scoring(sets: Mapping[str, PairSet], scoring: bool | None) -> None:
     """ValueError, before the work, where scores are asked for and there is no prompt for any of the
     sets.
     """
-    if asked and not any(rated(given.pairs, asked) for given in sets.values()):
+    if not scoring:
+        return
+    if not any(rated(pair_set.pairs, scoring) for pair_set in sets.values()):
         raise ValueError(
-            f"{', '.join(sets)} cannot be scored text by text: there are prompts for {', '.join(SCORE)}, and for your "
-            "own pairs where the question is 'more …'. Leave --scoring out"
+            f"{', '.join(sets)} cannot be scored text by text: there are prompts for "
+            f"{', '.join(SCORE)}, and for your own pairs where the question is 'more …'. Leave "
+            "--scoring out"
         )
 
 
 def rate_sets(
     judge: LocalModel,
     harvests: Mapping[str, Harvest],
-    asked: bool | None,
+    scoring: bool | None,
     *,
     batch_tokens: int | None = None,
     progress: Progress,
 ) -> dict[str, Margins]:
     """Data set → `rate_texts` of its pairs; an empty mapping for those that are not `rated`."""
-    return {
-        name: rate_texts(judge, h, batch_tokens=batch_tokens, progress=progress)
-        if rated(h.pairs, asked)
-        else {}
-        for name, h in harvests.items()
-    }
+    margins_by_set: dict[str, Margins] = {}
+    for name, harvest in harvests.items():
+        margins_by_set[name] = {}
+        if rated(harvest.pairs, scoring):
+            margins_by_set[name] = rate_texts(
+                judge, harvest, batch_tokens=batch_tokens, progress=progress
+            )
+    return margins_by_set
 
 
-def margins(log_probs: Table) -> dict[str, Table]:
+def margins(log_probs: Floats) -> dict[str, Floats]:
     """Method → margin [pair], > 0 where text 1 scores higher, from log_probs [pair, text, level];
     NaN where unread.
 
     Direct scoring: the most probable level, the lower one of two as probable. G-Eval: Σ s·p(s) / Σ
     p(s).
     """
-    known = ~np.isnan(log_probs).any(axis=(1, 2))
-    scores = {
-        DIRECT: np.full(log_probs.shape[:2], np.nan),
-        G_EVAL: np.full(log_probs.shape[:2], np.nan),
+    is_read = ~np.isnan(log_probs).any(axis=(1, 2))
+    read_log_probs = log_probs[is_read]
+    level_weights = np.exp(read_log_probs - read_log_probs.max(axis=2, keepdims=True))
+    levels = np.arange(1, len(LEVELS) + 1)
+    scores_by_method = {
+        DIRECT: 1 + level_weights.argmax(axis=2),
+        G_EVAL: (level_weights @ levels) / level_weights.sum(axis=2),
     }
-    shares = np.exp(log_probs[known] - log_probs[known].max(axis=2, keepdims=True))
-    scores[DIRECT][known] = 1 + shares.argmax(axis=2)
-    scores[G_EVAL][known] = (shares @ np.arange(1, len(LEVELS) + 1)) / shares.sum(axis=2)
-    return {method: score[:, 0] - score[:, 1] for method, score in scores.items()}
+
+    margins_by_method = {}
+    for method, text_scores in scores_by_method.items():
+        pair_margins = np.full(len(log_probs), np.nan)
+        pair_margins[is_read] = text_scores[:, 0] - text_scores[:, 1]
+        margins_by_method[method] = pair_margins
+    return margins_by_method
 
 
 def rate_texts(
@@ -105,81 +137,79 @@ def rate_texts(
     where it stopped.
     """
     pairs = harvest.pairs
-    prompts, file, read, todo = _to_read(judge, pairs, harvest.folder)
-    if todo:
-        progress(f"{len(todo)} texts to score alone under {judge.name}")
-        _read(
-            judge,
-            prompts,
-            sorted(todo, key=lambda i: prompts[i].length),
-            read,
-            file,
-            batch_tokens,
-            progress,
-        )
-    found = margins(read.reshape(len(pairs), 2, len(LEVELS)))
-    return {
-        method: {
-            pair.id: float(m) for pair, m in zip(pairs, values, strict=True) if not np.isnan(m)
-        }
-        for method, values in found.items()
-    }
+    ratings = _stored_ratings(judge, pairs, harvest.folder)
+    if ratings.pending:
+        progress(f"{len(ratings.pending)} texts to score alone under {judge.name}")
+        _read_pending(judge, ratings, batch_tokens or batch_budget(judge), progress)
+
+    log_probs = ratings.log_probs.reshape(len(pairs), 2, len(LEVELS))
+    margins_by_method: dict[str, dict[str, float]] = {}
+    for method, pair_margins in margins(log_probs).items():
+        margin_by_id = {}
+        for pair, margin in zip(pairs, pair_margins, strict=True):
+            if not np.isnan(margin):
+                margin_by_id[pair.id] = float(margin)
+        margins_by_method[method] = margin_by_id
+    return margins_by_method
 
 
 def to_score(judge: LocalModel, pairs: Sequence[Pair], folder: Path | None) -> tuple[int, int]:
     """Numbers of these pairs' texts still to be scored alone, and of their tokens; `folder`: their
     harvest's.
     """
-    prompts, _, _, todo = _to_read(judge, pairs, folder or Path())
-    return len(todo), sum(prompts[i].length for i in todo)
+    ratings = _stored_ratings(judge, pairs, folder or Path())
+    token_count = sum(ratings.prompts[number].length for number in ratings.pending)
+    return len(ratings.pending), token_count
 
 
-def _to_read(
-    judge: LocalModel, pairs: Sequence[Pair], folder: Path
-) -> tuple[Sequence[Prompt], Path, Table, list[int]]:
-    """Prompts [pair and side], file of the table, the table [prompt, level], and the rows it lacks."""
-    texts = [
-        opened(judge.tokenizer, score_prompt(pair, side), judge.chat) + score_priming(pair)
-        for pair in pairs for side in (1, 2)
-    ]  # fmt: skip
+def _stored_ratings(judge: LocalModel, pairs: Sequence[Pair], folder: Path) -> _Ratings:
+    texts = []
+    for pair in pairs:
+        for side in (1, 2):
+            chat_text = opened(judge.tokenizer, score_prompt(pair, side), judge.chat)
+            texts.append(chat_text + score_priming(pair))
     prompts = continued(judge.tokenizer, texts, LEVELS)
+
     file = folder / f"ratings-{digest(*texts)}.npy"
-    read = np.load(file) if file.is_file() else np.full((len(prompts), len(LEVELS)), np.nan)
-    todo = [
-        i
-        for i, prompt in enumerate(prompts)
-        if prompt.length <= judge.context and np.isnan(read[i]).any()
-    ]
-    return prompts, file, read, todo
+    if file.is_file():
+        log_probs = np.load(file)
+    else:
+        log_probs = np.full((len(prompts), len(LEVELS)), np.nan)
+    pending = []
+    for number, prompt in enumerate(prompts):
+        is_unread = np.isnan(log_probs[number]).any()
+        if is_unread and prompt.length <= judge.context:
+            pending.append(number)
+    return _Ratings(prompts, file, log_probs, pending)
 
 
-def _read(
-    judge: LocalModel,
-    prompts: Sequence[Prompt],
-    todo: Sequence[int],
-    read: Table,
-    file: Path,
-    batch_tokens: int | None,
-    progress: Progress,
+def _read_pending(
+    judge: LocalModel, ratings: _Ratings, token_budget: int, progress: Progress
 ) -> None:
-    """Fill the rows `todo` of `read` [text, level], and save it to `file` from time to time."""
-    budget = batch_tokens or batch_budget(judge)
-    of_two = [
-        replace(prompts[i], contrast=prompts[i].contrast[:2]) for i in todo
-    ]  # as `choose` tries them
-    reading = choose_reading(judge, of_two, "two_forwards", batch_tokens=budget)
-    kept, done = time.monotonic(), 0
+    """Fill the pending rows of the log-probabilities, and save them from time to time."""
+    prompts = ratings.prompts
+    pending = sorted(ratings.pending, key=lambda number: prompts[number].length)
+
+    two_level_prompts = []  # as `choose_reading` tries them
+    for number in pending:
+        two_levels = prompts[number].contrast[:2]
+        two_level_prompts.append(replace(prompts[number], contrast=two_levels))
+    reading = choose_reading(judge, two_level_prompts, "two_forwards", batch_tokens=token_budget)
+
+    flush_time = time.monotonic()
+    read_count = 0
     try:
-        for batch in cut_batches(prompts, todo, budget, reading):
-            shown = [prompts[i] for i in batch]
+        for batch_numbers in cut_batches(prompts, pending, token_budget, reading):
+            batch = [prompts[number] for number in batch_numbers]
             with torch.inference_mode():
-                inputs = plain_inputs([p.prefix for p in shown], judge.device)
-                logits = model_output(judge, **inputs, use_cache=False, keep=1).logits
-                read[batch] = contrast_logprobs(logits[:, -1], shown).numpy()
-            done += len(batch)
-            if time.monotonic() - kept > FLUSH_SECONDS:
-                kept = time.monotonic()
-                put_array(read, file)
-                progress(f"  {done} of {len(todo)} texts scored")
+                inputs = plain_inputs([prompt.prefix for prompt in batch], judge.device)
+                output = model_output(judge, **inputs, use_cache=False, keep=1)
+                level_log_probs = contrast_logprobs(output.logits[:, -1], batch)
+                ratings.log_probs[batch_numbers] = level_log_probs.numpy()
+            read_count += len(batch)
+            if time.monotonic() - flush_time > RATING_FLUSH_SECONDS:
+                flush_time = time.monotonic()
+                put_array(ratings.log_probs, ratings.file)
+                progress(f"  {read_count} of {len(pending)} texts scored")
     finally:  # what was read before an interrupt is kept
-        put_array(read, file)
+        put_array(ratings.log_probs, ratings.file)

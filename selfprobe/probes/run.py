@@ -331,21 +331,25 @@ def _save_probes_of_half(
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 
 
+LOGGED_TABLES = ("methods", "differences")
+"""Tables in which logged margins of further methods stand too."""
+
+
 def _tables(
     fits_by_set: Mapping[str, Fits],
     sets: Mapping[str, PairSet],
     logged_by_set: Mapping[str, Logged],
     progress: Progress,
 ) -> dict[str, pd.DataFrame]:
-    makers: dict[str, Callable[[Fits, Logged], pd.DataFrame]] = {
-        "methods": lambda fits, logged: methods_table(fits, logged=logged),
-        "differences": lambda fits, logged: differences_table(fits, logged=logged),
-        "aspects": lambda fits, _: aspects_table(fits),
-        "layers": lambda fits, _: layers_table(fits),
-        "floors": lambda fits, _: _floors_table(fits),
-        "selected_on_test": lambda fits, _: selected_on_test(fits),
-        "rounding": lambda fits, _: rounding_table(fits),
-        "components": lambda fits, _: components_table(fits),
+    makers: dict[str, Callable[..., pd.DataFrame]] = {
+        "methods": methods_table,
+        "differences": differences_table,
+        "aspects": aspects_table,
+        "layers": layers_table,
+        "floors": _floors_table,
+        "selected_on_test": selected_on_test,
+        "rounding": rounding_table,
+        "components": components_table,
     }
     tables: dict[str, pd.DataFrame] = {}
     for table_number, (table_name, make_table) in enumerate(makers.items(), start=1):
@@ -353,7 +357,10 @@ def _tables(
         progress(f"table {table_number} of {len(makers)}: {title}")
         set_tables: list[pd.DataFrame] = []
         for set_name, fits in fits_by_set.items():
-            set_table = make_table(fits, logged_by_set.get(set_name, {}))
+            if table_name in LOGGED_TABLES:
+                set_table = make_table(fits, logged=logged_by_set.get(set_name, {}))
+            else:
+                set_table = make_table(fits)
             if len(set_table):
                 set_tables.append(set_table.assign(dataset=set_name))
         if set_tables:
@@ -760,11 +767,9 @@ def _data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.Dat
     rows: list[dict[str, Any]] = []
     for name, pair_set in sets.items():
         harvested = fits[name].harvest
-        agreement = clustered_mean(
-            [is_agreed for _, is_agreed in pair_set.agreements],
-            [question for question, _ in pair_set.agreements],
-            unit="question",
-        )
+        agreed_questions = [question for question, _ in pair_set.agreements]
+        agreements = [is_agreed for _, is_agreed in pair_set.agreements]
+        agreement = clustered_mean(agreements, agreed_questions, unit="question")
         mass = answer_mass(harvested)
         reasons = sorted({reason.split(":")[0] for reason in harvested.unscored.values()})
         rows.append(

@@ -68,9 +68,12 @@ def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
     """Hash of the chat template and all else that goes into it, from its result for a pair: the
     priming text too.
     """
-    more = [] if chat == PLAIN else [chat.system, json.dumps(dict(chat.arguments), sort_keys=True)]
-    shown = rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat)
-    return digest(str(tokenizer.chat_template), shown, *more)
+    hashed_texts = [str(tokenizer.chat_template)]
+    hashed_texts.append(rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat))
+    if chat != PLAIN:
+        hashed_texts.append(chat.system)
+        hashed_texts.append(json.dumps(dict(chat.arguments), sort_keys=True))
+    return digest(*hashed_texts)
 
 
 def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
@@ -78,62 +81,100 @@ def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
     return f"{opened(tokenizer, comparison_prompt(pair), chat)}{priming(pair)}"
 
 
-def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN, *, thinking: bool = False) -> str:
-    """The chat with `asked` as the user's turn and the assistant's turn open, ready for the
-    beginning of an answer.
-
-    With `thinking` a thought that the template opens stays open.
-    Raises ValueError where the template itself refuses the turns, as Gemma's does a system turn.
+def opened(tokenizer: Any, user_text: str, chat: Chat = PLAIN, *, thinking: bool = False) -> str:
+    """The chat with `user_text` as the user's turn and the assistant's turn open, ready for the
+    beginning of an answer; see `opened_conversation`.
     """
-    turns = [{"role": "system", "content": chat.system}] if chat.system else []
-    turns.append({"role": "user", "content": asked})
+    user_turn = {"role": "user", "content": user_text}
+    return opened_conversation(tokenizer, [user_turn], chat, thinking=thinking)
+
+
+def opened_conversation(
+    tokenizer: Any,
+    turns: Sequence[Mapping[str, str]],
+    chat: Chat = PLAIN,
+    *,
+    opens_reply: bool = True,
+    thinking: bool = False,
+) -> str:
+    """A chat of several turns under the system turn of `chat`, on a fixed day.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        turns: Role and content of each turn, without the system turn.
+        chat: The system turn, and arguments of the template.
+        opens_reply: Whether the assistant's next turn is opened, ready for the beginning of an
+            answer.
+        thinking: Whether a thought that the template opens stays open.
+
+    Raises:
+        ValueError: The template refuses the turns, as Gemma's does a system turn, leaves the system
+            turn out, or asks for the time in a way that cannot be fixed.
+    """
+    all_turns = list(turns)
+    if chat.system:
+        all_turns.insert(0, {"role": "system", "content": chat.system})
     template = _without_clock(tokenizer.get_chat_template())
+    template_arguments = {"date_string": FIXED_DATE, **chat.arguments}
+
     try:
-        text = tokenizer.apply_chat_template(
-            turns,
+        text: str = tokenizer.apply_chat_template(
+            all_turns,
             tokenize=False,
-            add_generation_prompt=True,
+            add_generation_prompt=opens_reply,
             chat_template=template,
-            **{"date_string": FIXED_DATE, **chat.arguments},
+            **template_arguments,
         )
     except (TemplateError, TypeError) as error:
-        turn = "a system and a user turn" if chat.system else "a user turn"
-        given = (
-            f" and {', '.join(f'{name}={value}' for name, value in chat.arguments.items())}"
-            * bool(chat.arguments)
-        )
-        raise ValueError(
-            f"the model's chat template fails on {turn}{given}: {error}. "
-            + (
-                "Try it without --system"
-                if chat.system
-                else "Use a model whose template takes one user turn"
-            )
-        ) from error
+        raise ValueError(_template_failure(turns, chat, error)) from error
+
     if chat.system.strip() not in text:
         raise ValueError(
             "the model's chat template leaves the system turn out: try it without --system"
         )
-    answer = None if thinking else answer_opening(text)
-    if answer is not None:  # the priming text is part of the answer, not of a thought
-        text = text.rstrip() + answer
-    return str(text)
+    if thinking or not opens_reply:
+        return text
+    reply_opening = answer_opening(text)
+    if reply_opening is None:
+        return text
+    return text.rstrip() + reply_opening  # a priming text is part of the answer, not of a thought
+
+
+def _template_failure(
+    turns: Sequence[Mapping[str, str]], chat: Chat, error: TemplateError | TypeError
+) -> str:
+    user_turns = "a user turn" if len(turns) == 1 else f"{len(turns)} turns of a conversation"
+    failing_parts = f"a system and {user_turns}" if chat.system else user_turns
+    if chat.arguments:
+        argument_words = [f"{name}={value}" for name, value in chat.arguments.items()]
+        failing_parts += f" and {', '.join(argument_words)}"
+
+    if chat.system:
+        remedy = "Try it without --system"
+    elif len(turns) == 1:
+        remedy = "Use a model whose template takes one user turn"
+    else:
+        remedy = "Use a model whose template takes several turns"
+    return f"the model's chat template fails on {failing_parts}: {error}. {remedy}"
 
 
 def _without_clock(template: str) -> str:
     """`template` with the fixed day wherever it asks the clock; transformers lets no other clock
     in.
     """
-    fixed = re.sub(
-        r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""",
-        lambda call: repr(FIXED_CLOCK.strftime(call[2])),
-        template,
-    )
-    if "strftime_now" in re.sub(r"strftime_now is (not )?defined", "", fixed):
+
+    def fixed_time(clock_call: re.Match[str]) -> str:
+        return repr(FIXED_CLOCK.strftime(clock_call["format"]))
+
+    clock_call_pattern = r"""strftime_now\(\s*(['"])(?P<format>.*?)\1\s*\)"""
+    fixed_template = re.sub(clock_call_pattern, fixed_time, template)
+
+    without_guards = re.sub(r"strftime_now is (not )?defined", "", fixed_template)
+    if "strftime_now" in without_guards:
         raise ValueError(
             "the model's chat template asks for the time in a way that cannot be fixed to one day"
         )
-    return fixed
+    return fixed_template
 
 
 def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Prompt]:
@@ -143,29 +184,35 @@ def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Pr
     in several tokens, adds an end token, or begins the two sides differently. ValueError where the
     template fails.
     """
-    known = list(pairs)
-    prompts = continued(tokenizer, [rendered(tokenizer, pair, chat) for pair in known], CONTRAST)
+    pair_list = list(pairs)
+    pair_prompts = [rendered(tokenizer, pair, chat) for pair in pair_list]
+    prompts = continued(tokenizer, pair_prompts, CONTRAST)
+
     special = special_tokens(tokenizer)
-    held = (
-        held_special((pair.text_1, pair.text_2, pair.context, pair.question), special)
-        for pair in known
-    )
-    return [replace(p, special=token) for p, token in zip(prompts, held, strict=True)]
+    marked_prompts = []
+    for prompt, pair in zip(prompts, pair_list, strict=True):
+        pair_texts = (pair.text_1, pair.text_2, pair.context, pair.question)
+        marked_prompts.append(replace(prompt, special=held_special(pair_texts, special)))
+    return marked_prompts
 
 
 def continued(tokenizer: Any, texts: Sequence[str], options: Sequence[str]) -> list[Prompt]:
     """Tokens of `texts`, each with every one of `options` as its last token; raises as `encode`."""
     if not texts:
         return []
-    # The template writes the special tokens itself; adding them again would double BOS.
-    sides = [
-        tokenizer([f"{text}{option}" for text in texts], add_special_tokens=False)["input_ids"]
-        for option in options
-    ]
-    return [
-        _prompt(tokenizer, [list(ids) for ids in each], options)
-        for each in zip(*sides, strict=True)
-    ]
+
+    ids_by_option = []
+    for option in options:
+        option_texts = [f"{text}{option}" for text in texts]
+        # The template writes the special tokens itself; adding them again would double BOS.
+        encoding = tokenizer(option_texts, add_special_tokens=False)
+        ids_by_option.append(encoding["input_ids"])
+
+    prompts = []
+    for option_ids in zip(*ids_by_option, strict=True):
+        sides = [list(ids) for ids in option_ids]
+        prompts.append(_contrast_prompt(tokenizer, sides, options))
+    return prompts
 
 
 def special_tokens(tokenizer: Any) -> list[str]:
@@ -173,37 +220,49 @@ def special_tokens(tokenizer: Any) -> list[str]:
     (<think>).
     """
     template = str(tokenizer.chat_template)
-    added = tokenizer.added_tokens_decoder.values()
-    return sorted(
-        {t.content for t in added if t.content.strip() and (t.special or t.content in template)}
-    )
+    special = set()
+    for token in tokenizer.added_tokens_decoder.values():
+        is_special = token.special or token.content in template
+        if is_special and token.content.strip():
+            special.add(token.content)
+    return sorted(special)
 
 
 def held_special(texts: Sequence[str], special: Sequence[str]) -> str:
     """The first of the tokens `special` that a text holds; "" where none does."""
-    return next((token for token in special if any(token in text for text in texts)), "")
+    for token in special:
+        if any(token in text for text in texts):
+            return token
+    return ""
 
 
-def _prompt(tokenizer: Any, sides: Sequence[list[int]], options: Sequence[str]) -> Prompt:
-    for other in sides[1:]:
-        _check_sides(tokenizer, sides[0], other, (options[0], options[sides.index(other)]))
-    last = tuple(side[-1] for side in sides)
-    return Prompt(tuple(sides[0][:-1]), last)
+def _contrast_prompt(tokenizer: Any, sides: Sequence[list[int]], options: Sequence[str]) -> Prompt:
+    first_side = sides[0]
+    for number in range(1, len(sides)):
+        option_pair = (options[0], options[number])
+        _check_sides(tokenizer, first_side, sides[number], option_pair)
+    contrast_tokens = tuple(side[-1] for side in sides)
+    return Prompt(tuple(first_side[:-1]), contrast_tokens)
 
 
-def _check_sides(tokenizer: Any, one: list[int], two: list[int], options: tuple[str, str]) -> None:
-    def shown(ids: list[int]) -> str:
-        return str(tokenizer.convert_ids_to_tokens(ids[-4:]))
-
-    if len(one) != len(two) or one[:-1] != two[:-1] or one[-1] == two[-1]:
+def _check_sides(
+    tokenizer: Any, first_side: list[int], second_side: list[int], options: tuple[str, str]
+) -> None:
+    same_prefix = first_side[:-1] == second_side[:-1]
+    if not same_prefix or first_side[-1] == second_side[-1]:
+        first_end = tokenizer.convert_ids_to_tokens(first_side[-4:])
+        second_end = tokenizer.convert_ids_to_tokens(second_side[-4:])
         raise ContrastTokenError(
-            f"the two sides must differ in exactly their last token, but end in {shown(one)} and {shown(two)} "
-            f"({len(one)} and {len(two)} tokens): this tokenizer cannot be used with contrast pairs"
+            "the two sides must differ in exactly their last token, but end in "
+            f"{first_end} and {second_end} ({len(first_side)} and {len(second_side)} tokens): "
+            "this tokenizer cannot be used with contrast pairs"
         )
-    said = [tokenizer.decode([ids[-1]]).strip() for ids in (one, two)]
-    if said != [option.strip() for option in options]:
+
+    last_texts = [tokenizer.decode([side[-1]]).strip() for side in (first_side, second_side)]
+    option_texts = [option.strip() for option in options]
+    if last_texts != option_texts:
         raise ContrastTokenError(
-            f"the last tokens must say '{options[0].strip()}' and '{options[1].strip()}' alone, but say {said[0]!r} "
-            f"and {said[1]!r}: the tokenizer merges the digit with the text before it, or ends every text with a token "
-            "of its own"
+            f"the last tokens must say '{option_texts[0]}' and '{option_texts[1]}' alone, but say "
+            f"{last_texts[0]!r} and {last_texts[1]!r}: the tokenizer merges the digit with the "
+            "text before it, or ends every text with a token of its own"
         )

@@ -2,7 +2,7 @@
 tokens alone.
 
     with finetuned(judge, examples, Recipe(rank=16), folder) as (tuned, training):
-        ...                                    # `tuned` is read as any LocalModel; afterwards `judge` is as before
+        ...  # `tuned` is read as any LocalModel; afterwards `judge` is as before
 
 The order of the examples and the first adapters come from the seed, and there is no dropout: a
 training that continues from its checkpoint ends as one that was never stopped.
@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,13 +31,17 @@ from selfprobe.probes.forward import cut_batches, model_output, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel, decoder_blocks
 
-SAVED_EVERY = 30
-"""Seconds of training that a killed one loses at most, or this multiple of the time of saving, if
-that is more:
+CHECKPOINT_SECONDS = 30
+"""Seconds of training that a killed one loses at most, or `SAVING_TIMES` the time of saving, if
+that is more.
 """
 SAVING_TIMES = 10
-CLIP = 1.0
+PROGRESS_SECONDS = 10
+"""Seconds between two lines on the progress."""
+LARGEST_GRADIENT = 1.0
 """Largest length of a step's gradient."""
+IGNORED_TARGET = -100
+"""Target of a place without an answer's token; torch leaves it out of the loss."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +59,36 @@ class Learner:
 
 @contextmanager
 def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator[Learner]:
-    """Adapters at all linear layers of the blocks, their first values from the seed; peft's files."""
+    """Adapters at all linear layers of the blocks, their first values from the seed; the files are
+    peft's.
+    """
     from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
     from safetensors.torch import load_file
 
-    cuda = [judge.device.index or 0] if judge.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "`is_gradient_checkpointing`", FutureWarning
-        )  # peft's call of transformers
+    cuda_devices = [judge.device.index or 0] if judge.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda_devices), warnings.catch_warnings():
+        # peft's call of transformers
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         torch.manual_seed(seed)
         config = LoraConfig(
             r=rank, lora_alpha=alpha, target_modules="all-linear", task_type="CAUSAL_LM"
         )
-        adapted = get_peft_model(judge.model, config)
+        adapted_model = get_peft_model(judge.model, config)
+
+    def save(folder: Path) -> None:
+        adapted_model.save_pretrained(str(folder), save_embedding_layers=False)
 
     def load(folder: Path) -> None:
-        set_peft_model_state_dict(adapted, load_file(folder / "adapter_model.safetensors"))
+        adapter_weights = load_file(folder / "adapter_model.safetensors")
+        set_peft_model_state_dict(adapted_model, adapter_weights)
 
-    inner = replace(judge, model=adapted.base_model.model)
+    adapted_judge = replace(judge, model=adapted_model.base_model.model)
+    parameters = adapted_judge.model.parameters()
+    learning_weights = tuple(weight for weight in parameters if weight.requires_grad)
     try:
-        yield Learner(
-            inner,
-            tuple(p for p in inner.model.parameters() if p.requires_grad),
-            lambda folder: adapted.save_pretrained(str(folder), save_embedding_layers=False),
-            load,
-        )
+        yield Learner(adapted_judge, learning_weights, save, load)
     finally:
-        adapted.unload()
+        adapted_model.unload()
         judge.model.requires_grad_(False)
 
 
@@ -93,38 +100,36 @@ def all_weights(judge: LocalModel) -> Iterator[Learner]:
     Raises:
         ValueError: The weights are quantised, or not in float32.
     """
-    if (
-        judge.dtype != torch.float32
-        or getattr(judge.model.config, "quantization_config", None) is not None
-    ):
+    is_quantized = getattr(judge.model.config, "quantization_config", None) is not None
+    if is_quantized or judge.dtype != torch.float32:
         raise ValueError(
-            f"all weights are trained in float32 alone, and these are in {judge.precision}: a step is smaller than "
-            "their rounding. Take --dtype float32, or adapters (without --full)"
+            f"all weights are trained in float32 alone, and these are in {judge.precision}: a step "
+            "is smaller than their rounding. Take --dtype float32, or adapters (without --full)"
         )
     weights: tuple[Any, ...] = tuple(judge.model.parameters())
-    before = [weight.detach().to("cpu", copy=True) for weight in weights]
+    original_values = [weight.detach().to("cpu", copy=True) for weight in weights]
 
     def save(folder: Path) -> None:
         judge.model.save_pretrained(str(folder))
         judge.tokenizer.save_pretrained(str(folder))
 
     def load(folder: Path) -> None:
-        held = type(judge.model).from_pretrained(
+        saved_model = type(judge.model).from_pretrained(
             str(folder), dtype=torch.float32, use_safetensors=True
         )
-        _put(weights, held.parameters())
+        _copy_values(saved_model.parameters(), weights)
 
     try:
         judge.model.requires_grad_(True)
         yield Learner(judge, weights, save, load)
     finally:
         judge.model.requires_grad_(False)
-        _put(weights, before)
+        _copy_values(original_values, weights)
         for weight in weights:
             weight.grad = None
 
 
-def _put(weights: tuple[Any, ...], values: Iterable[Tensor]) -> None:
+def _copy_values(values: Iterable[Tensor], weights: Sequence[Tensor]) -> None:
     with torch.no_grad():
         for weight, value in zip(weights, values, strict=True):
             weight.copy_(value)
@@ -161,8 +166,11 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        counts = (1 if n is None else n for n in (self.rank, self.alpha, self.epochs, self.batch))
-        if min(counts) < 1 or (self.rank is None) != (self.alpha is None) or not 0 < self.rate < 1:
+        has_rank = self.rank is not None
+        has_alpha = self.alpha is not None
+        counts = [self.epochs, self.batch]
+        counts += [count for count in (self.rank, self.alpha) if count is not None]
+        if min(counts) < 1 or has_rank != has_alpha or not 0 < self.rate < 1:
             raise ValueError(
                 f"expected rank, alpha, epochs and batch >= 1 and a rate in 0..1, got {self}"
             )
@@ -172,19 +180,24 @@ class Recipe:
         """Name of what learns: all weights, or adapters."""
         return "full" if self.rank is None else "lora"
 
-    def rate_at(self, step: int, steps: int) -> float:
+    def rate_at(self, step: int, step_count: int) -> float:
         """Learning rate at a step, counted from 0."""
-        return self.rate * min(1.0, (1 - step / steps) / 0.2)
+        remaining_share = 1 - step / step_count
+        return self.rate * min(1.0, remaining_share / 0.2)
 
-    def steps(self, examples: int) -> int:
+    def steps(self, example_count: int) -> int:
         """Number of steps of the whole training."""
-        return self.epochs * math.ceil(examples / self.batch)
+        return self.epochs * self._epoch_steps(example_count)
 
-    def drawn(self, step: int, examples: int) -> list[int]:
+    def _epoch_steps(self, example_count: int) -> int:
+        return math.ceil(example_count / self.batch)
+
+    def drawn(self, step: int, example_count: int) -> list[int]:
         """Examples of a step, counted from 0: each once per epoch, in an order of its own."""
-        epoch, place = divmod(step, math.ceil(examples / self.batch))
-        order = np.random.default_rng([self.seed, epoch]).permutation(examples)
-        return [int(i) for i in order[place * self.batch : (place + 1) * self.batch]]
+        epoch, epoch_step = divmod(step, self._epoch_steps(example_count))
+        order = np.random.default_rng([self.seed, epoch]).permutation(example_count)
+        start = epoch_step * self.batch
+        return [int(number) for number in order[start : start + self.batch]]
 
 
 @dataclass(frozen=True)
@@ -233,12 +246,13 @@ def finetuned(
         raise ValueError("float16 loses small gradients: train in bfloat16 or float32 (--dtype)")
     identity = _identity(judge, examples, recipe)
     with _learner(judge, recipe) as learner:
-        _claim(folder, identity)
-        training = _taken(learner, folder) or _trained(
-            learner, examples, recipe, folder, identity, batch_tokens, progress
-        )
+        _claim_folder(folder, identity)
+        training = _finished_training(learner, folder)
+        if training is None:
+            training = _train(learner, examples, recipe, folder, identity, batch_tokens, progress)
         learner.judge.model.requires_grad_(False)
-        yield replace(learner.judge, revision=f"{judge.revision}-{recipe.way}-{identity}"), training
+        revision = f"{judge.revision}-{recipe.way}-{identity}"
+        yield replace(learner.judge, revision=revision), training
 
 
 def _learner(judge: LocalModel, recipe: Recipe) -> AbstractContextManager[Learner]:
@@ -248,32 +262,35 @@ def _learner(judge: LocalModel, recipe: Recipe) -> AbstractContextManager[Learne
 
 
 def _identity(judge: LocalModel, examples: Sequence[Example], recipe: Recipe) -> str:
-    said = json.dumps([[e.prompt, e.answer] for e in examples])
-    return digest(judge.revision, judge.precision, json.dumps(asdict(recipe)), said)
+    example_tokens = [[example.prompt, example.answer] for example in examples]
+    recipe_text = json.dumps(asdict(recipe))
+    return digest(judge.revision, judge.precision, recipe_text, json.dumps(example_tokens))
 
 
-def _claim(folder: Path, identity: str) -> None:
+def _claim_folder(folder: Path, identity: str) -> None:
     """Mark `folder` as this training's, or raise ValueError where it is another's."""
     file = folder / "identity"
     if file.is_file() and file.read_text("utf-8") != identity:
         raise ValueError(
-            f"{folder} holds a training on other examples, weights or settings: delete it, or give another --out"
+            f"{folder} holds a training on other examples, weights or settings: delete it, or give "
+            "another --out"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    put_whole(file, lambda part: part.write_text(identity, encoding="utf-8"))
+    put_whole(file, lambda part_file: part_file.write_text(identity, encoding="utf-8"))
 
 
-def _taken(learner: Learner, folder: Path) -> Training | None:
+def _finished_training(learner: Learner, folder: Path) -> Training | None:
     """A finished training's result, put into the model."""
-    told = folder / "training.json"
-    if not told.is_file():
+    file = folder / "training.json"
+    if not file.is_file():
         return None
     learner.load(folder)
-    held = json.loads(told.read_text("utf-8"))
-    return Training(**held | {"losses": tuple(held["losses"])})
+    fields = json.loads(file.read_text("utf-8"))
+    fields["losses"] = tuple(fields["losses"])
+    return Training(**fields)
 
 
-def _trained(
+def _train(
     learner: Learner,
     examples: Sequence[Example],
     recipe: Recipe,
@@ -285,117 +302,146 @@ def _trained(
     """The training loop, from the checkpoint if there is one; `folder` then holds the weights and
     the numbers.
     """
-    tuned, weights = learner.judge, list(learner.weights)
+    judge = learner.judge
+    weights = list(learner.weights)
+    checkpoint_file = folder / "checkpoint.pt"
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
-    losses, before = _resumed(weights, optimizer, folder / "checkpoint.pt", identity, progress)
-    steps, budget = recipe.steps(len(examples)), batch_tokens or batch_budget(tuned)
-    started = said = saved = time.monotonic()
-    saving, first = 0.0, len(losses)
-    for step in range(first, steps):
-        optimizer.param_groups[0]["lr"] = recipe.rate_at(step, steps)
-        losses.append(
-            _step(tuned, [examples[i] for i in recipe.drawn(step, len(examples))], budget)
-        )
-        if not math.isfinite(losses[-1]):
+    losses, earlier_seconds = _resume(weights, optimizer, checkpoint_file, identity, progress)
+
+    step_count = recipe.steps(len(examples))
+    first_step = len(losses)
+    token_budget = batch_tokens or batch_budget(judge)
+    start_time = time.monotonic()
+    progress_time = start_time
+    checkpoint_time = start_time
+    saving_seconds = 0.0
+    for step in range(first_step, step_count):
+        optimizer.param_groups[0]["lr"] = recipe.rate_at(step, step_count)
+        step_examples = [examples[number] for number in recipe.drawn(step, len(examples))]
+        loss = _backward_step(judge, step_examples, token_budget)
+        if not math.isfinite(loss):
             raise ValueError(
-                f"the loss is not finite at step {step + 1}: take a smaller --rate, or --dtype float32"
+                f"the loss is not finite at step {step + 1}: take a smaller --rate, or --dtype "
+                "float32"
             )
-        torch.nn.utils.clip_grad_norm_(weights, CLIP)
+        losses.append(loss)
+        torch.nn.utils.clip_grad_norm_(weights, LARGEST_GRADIENT)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+
         now = time.monotonic()
-        if now - saved > max(SAVED_EVERY, SAVING_TIMES * saving):
-            state = {"identity": identity, "losses": losses, "seconds": before + now - started}
-            state |= {"weights": weights, "optimizer": optimizer.state_dict()}
-            put_whole(folder / "checkpoint.pt", lambda part, state=state: torch.save(state, part))  # type: ignore[misc]
-            saved = time.monotonic()
-            saving = saved - now
-        if now - said > 10:
-            said, left = now, (now - started) / (step + 1 - first) * (steps - step - 1)
-            progress(f"  step {step + 1} of {steps}, loss {losses[-1]:.3f}, {left:.0f} s left")
-    count, tokens = sum(p.numel() for p in weights), recipe.epochs * sum(e.length for e in examples)
-    full = recipe.way == "full"
-    flops = train_flops(tuned, tokens, count, full=full)
+        if now - checkpoint_time > max(CHECKPOINT_SECONDS, SAVING_TIMES * saving_seconds):
+            checkpoint = {
+                "identity": identity,
+                "losses": losses,
+                "seconds": earlier_seconds + now - start_time,
+                "weights": weights,
+                "optimizer": optimizer.state_dict(),
+            }
+            put_whole(checkpoint_file, partial(torch.save, checkpoint))
+            checkpoint_time = time.monotonic()
+            saving_seconds = checkpoint_time - now
+        if now - progress_time > PROGRESS_SECONDS:
+            progress_time = now
+            step_seconds = (now - start_time) / (step + 1 - first_step)
+            remaining_seconds = step_seconds * (step_count - step - 1)
+            progress(
+                f"  step {step + 1} of {step_count}, loss {loss:.3f}, "
+                f"{remaining_seconds:.0f} s left"
+            )
+
+    seconds = earlier_seconds + time.monotonic() - start_time
+    parameter_count = sum(weight.numel() for weight in weights)
+    token_count = recipe.epochs * sum(example.length for example in examples)
+    is_full = recipe.way == "full"
     training = Training(
-        tuple(losses), before + time.monotonic() - started, tokens, count, flops, full
+        losses=tuple(losses),
+        seconds=seconds,
+        tokens=token_count,
+        parameters=parameter_count,
+        flops=train_flops(judge, token_count, parameter_count, full=is_full),
+        full=is_full,
     )
     learner.save(folder)
+    training_text = json.dumps(asdict(training))
     put_whole(
         folder / "training.json",
-        lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"),
+        lambda part_file: part_file.write_text(training_text, encoding="utf-8"),
     )
     for file in folder.glob("checkpoint.pt*"):  # a kill may have cut that one off, too
         file.unlink()
     return training
 
 
-def _resumed(
+def _resume(
     weights: Sequence[Tensor], optimizer: Any, file: Path, identity: str, progress: Progress
 ) -> tuple[list[float], float]:
     """Losses so far and the seconds they took; weights and optimizer are restored."""
     if not file.is_file():
         return [], 0.0
     try:
-        held = torch.load(file, map_location="cpu", weights_only=True)
+        checkpoint = torch.load(file, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError, ValueError) as error:
         progress(f"  {file} cannot be read ({type(error).__name__}): training from the start")
         return [], 0.0
-    if held["identity"] != identity:
+    if checkpoint["identity"] != identity:
         return [], 0.0
-    with torch.no_grad():
-        for weight, kept in zip(weights, held["weights"], strict=True):
-            weight.copy_(kept)
-    optimizer.load_state_dict(held["optimizer"])
-    progress(f"  going on after step {len(held['losses'])}")
-    return list(held["losses"]), float(held["seconds"])
+
+    _copy_values(checkpoint["weights"], weights)
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    losses = list(checkpoint["losses"])
+    progress(f"  going on after step {len(losses)}")
+    return losses, float(checkpoint["seconds"])
 
 
-def _step(tuned: LocalModel, shown: Sequence[Example], budget: int) -> float:
+def _backward_step(judge: LocalModel, step_examples: Sequence[Example], token_budget: int) -> float:
     """The loss of one step, its gradient added to the weights' own."""
-    total = 0.0
-    for part in cut_batches(
-        shown, sorted(range(len(shown)), key=lambda i: shown[i].length), budget
-    ):
-        loss = answer_loss(tuned, [shown[i] for i in part]).sum() / len(shown)
-        loss.backward()
-        total += float(loss.detach())
-    return total
+    step_loss = 0.0
+    order = sorted(range(len(step_examples)), key=lambda number: step_examples[number].length)
+    for numbers in cut_batches(step_examples, order, token_budget):
+        batch_examples = [step_examples[number] for number in numbers]
+        batch_loss = answer_loss(judge, batch_examples).sum() / len(step_examples)
+        batch_loss.backward()
+        step_loss += float(batch_loss.detach())
+    return step_loss
 
 
-def answer_loss(tuned: LocalModel, shown: Sequence[Example]) -> Tensor:
+def answer_loss(judge: LocalModel, examples: Sequence[Example]) -> Tensor:
     """−log P of each example's answer, as the mean over its tokens [example]; with a gradient."""
-    longest = max(len(e.answer) for e in shown)
-    inputs = plain_inputs([(*e.prompt, *e.answer) for e in shown], tuned.device)
-    logits = (
-        model_output(tuned, **inputs, use_cache=False, keep=longest + 1)
-        .logits[:, -longest - 1 : -1]
-        .float()
+    longest_answer = max(len(example.answer) for example in examples)
+    example_tokens = [(*example.prompt, *example.answer) for example in examples]
+    inputs = plain_inputs(example_tokens, judge.device)
+    output = model_output(judge, **inputs, use_cache=False, keep=longest_answer + 1)
+    logits = output.logits[:, -longest_answer - 1 : -1].float()
+
+    targets = torch.full((len(examples), longest_answer), IGNORED_TARGET)
+    for row, example in zip(targets, examples, strict=True):
+        row[longest_answer - len(example.answer) :] = torch.tensor(example.answer)
+    targets = targets.to(logits.device)
+
+    token_losses = torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), targets, reduction="none", ignore_index=IGNORED_TARGET
     )
-    wanted = torch.full((len(shown), longest), -100)
-    for row, example in zip(wanted, shown, strict=True):
-        row[longest - len(example.answer) :] = torch.tensor(example.answer)
-    wanted = wanted.to(logits.device)
-    each = torch.nn.functional.cross_entropy(
-        logits.transpose(1, 2), wanted, reduction="none", ignore_index=-100
-    )
-    return each.sum(dim=1) / (wanted != -100).sum(dim=1)
+    answer_lengths = (targets != IGNORED_TARGET).sum(dim=1)
+    return token_losses.sum(dim=1) / answer_lengths
 
 
 def forward_flops(judge: LocalModel, tokens: int) -> float:
     """Floating-point operations of reading `tokens`: two per weight of the blocks; attention's
     scores are left out.
     """
-    weights: int = sum(
-        p.numel()
-        for name, p in decoder_blocks(judge.model).named_parameters()
-        if "lora_" not in name
-    )
-    return 2.0 * weights * tokens
+    weight_count = 0
+    for name, weight in decoder_blocks(judge.model).named_parameters():
+        if "lora_" not in name:
+            weight_count += weight.numel()
+    return 2.0 * weight_count * tokens
 
 
 def train_flops(judge: LocalModel, tokens: int, parameters: int, *, full: bool = False) -> float:
     """Floating-point operations of training: all weights forwards and backwards, `parameters` for
     their gradient.
     """
-    once = forward_flops(judge, tokens)
-    return 3 * once if full else 2 * once + 6.0 * parameters * tokens
+    reading_flops = forward_flops(judge, tokens)
+    if full:
+        return 3 * reading_flops
+    return 2 * reading_flops + 6.0 * parameters * tokens

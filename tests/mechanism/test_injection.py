@@ -110,6 +110,16 @@ def test_a_template_that_drops_an_earlier_turn_is_one_line() -> None:
         AskedModel(judge, CONCEPTS).conversation(prompts.NOTES[0])
 
 
+def test_a_template_that_asks_the_clock_gets_the_same_day_in_every_turn() -> None:
+    judge = plain_llama()
+    judge.tokenizer.chat_template = (
+        "{{ strftime_now('%d %B %Y') }} {% for m in messages %}<user> {{ m.content }} <end> "
+        "{% endfor %}{% if add_generation_prompt %}<assistant> {% endif %}"
+    )
+    conversation = AskedModel(judge, CONCEPTS).conversation(prompts.NOTES[0])
+    assert conversation.text.startswith("26 July 2024")
+
+
 @pytest.mark.parametrize("doses", [(0.0,), (float("nan"),), (-1.0, 0.5), ()])
 def test_a_dose_that_is_none_is_refused_in_one_line(doses: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="a dose is above 0|a finite number"):

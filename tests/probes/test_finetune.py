@@ -173,7 +173,7 @@ def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(
     assert rows["supervised", 24] == pytest.approx(saved), "all texts are those of the saved probe"
     assert {one.name for one in (out / "finetuned").iterdir()} == {"one", "one-18", "one-10"}
     [course] = courses([lesson])
-    [numbers] = course.chosen(10)
+    [numbers] = course.drawn_prompts(10)
     assert len(numbers) == 10 and course.examples(10) == [course.examples(None)[i] for i in numbers]
     assert (
         "By number of training texts" in probe_page(out, about="judges").files["report.md"].decode()
@@ -184,7 +184,7 @@ def test_the_same_command_again_trains_and_asks_nothing(
     done: Result, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = table(place, "finetuned")
-    monkeypatch.setattr(training, "_step", None)
+    monkeypatch.setattr(training, "_backward_step", None)
     monkeypatch.setattr(finetune, "answers", None)
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", place / "out")
     again = call(*given, *QUICK)

@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from selfprobe.probes import ContrastProbe
-from selfprobe.probes.probe_file import ON_HUB
+from selfprobe.probes.probe_file import HUB_FILE_NAME
 
 from .test_estimator import states
 
@@ -94,7 +94,7 @@ def test_the_clients_own_errors_are_among_those_that_are_said() -> None:
 
 
 def test_a_file_on_the_hub_that_is_too_large_for_a_probe_is_not_fetched(hub: Hub) -> None:
-    (hub.folder / ON_HUB).write_bytes(b"")
+    (hub.folder / HUB_FILE_NAME).write_bytes(b"")
     hub.size = 30_000_000_000
     with pytest.raises(
         ValueError, match="^me/x: probe.safetensors has 30,000 MB; no probe has over 100 MB$"

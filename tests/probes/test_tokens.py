@@ -5,7 +5,15 @@ import pytest
 
 from selfprobe.data.pairs import Pair
 from selfprobe.probes.model import local_model
-from selfprobe.probes.tokens import ContrastTokenError, encode, rendered, template_hash
+from selfprobe.probes.tokens import (
+    Chat,
+    ContrastTokenError,
+    encode,
+    opened,
+    opened_conversation,
+    rendered,
+    template_hash,
+)
 
 from .conftest import TEMPLATE, byte_tokenizer, some_pairs
 
@@ -112,7 +120,7 @@ def test_the_template_hash_holds_what_is_written_around_the_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "begun"),
+    ("reply_opening", "reply_start"),
     [
         ("<think>\n", "<think>\n\n</think>\n\nBetween Choice 1"),
         ("[THINK]", "[THINK][/THINK]Between Choice 1"),
@@ -122,8 +130,8 @@ def test_the_template_hash_holds_what_is_written_around_the_texts() -> None:
         ("<think>\n\n</think>\n\n", "<think>\n\n</think>\nBetween Choice 1"),
     ],
 )
-def test_the_priming_text_is_never_inside_a_thought(opened: str, begun: str) -> None:
-    assert begun in rendered(byte_tokenizer(template=TEMPLATE + opened), PAIR)
+def test_the_priming_text_is_never_inside_a_thought(reply_opening: str, reply_start: str) -> None:
+    assert reply_start in rendered(byte_tokenizer(template=TEMPLATE + reply_opening), PAIR)
 
 
 def test_a_special_token_in_the_data_is_named_and_one_of_the_template_too() -> None:
@@ -140,6 +148,55 @@ def test_a_template_that_raises_is_an_error_in_a_line() -> None:
     tokenizer = byte_tokenizer(template="{{ raise_exception('tools are needed') }}")
     with pytest.raises(ValueError, match="chat template fails on a user turn: tools are needed"):
         rendered(tokenizer, PAIR)
+
+
+CONVERSATION = (
+    {"role": "user", "content": "Hello"},
+    {"role": "assistant", "content": "Good day"},
+    {"role": "user", "content": "Which?"},
+)
+ROLES = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+OPENS = "{% if add_generation_prompt %}<assistant><think>\n{% endif %}"
+
+
+def test_a_conversation_has_its_system_turn_a_fixed_day_and_no_open_thought() -> None:
+    tokenizer = byte_tokenizer("{{ strftime_now('%d %B') }}" + ROLES + OPENS)
+    turns_text = "26 July<system>Be brief<user>Hello<assistant>Good day<user>Which?"
+    chat = Chat("Be brief")
+    assert opened_conversation(tokenizer, CONVERSATION, chat, opens_reply=False) == turns_text
+    with_reply = opened_conversation(tokenizer, CONVERSATION, chat)
+    assert with_reply == f"{turns_text}<assistant><think>\n\n</think>\n\n"
+    with_thought = opened_conversation(tokenizer, CONVERSATION, chat, thinking=True)
+    assert with_thought == f"{turns_text}<assistant><think>\n"
+
+
+def test_a_conversation_of_one_turn_is_the_opened_chat() -> None:
+    tokenizer = byte_tokenizer(ROLES + OPENS)
+    assert opened_conversation(tokenizer, CONVERSATION[:1]) == opened(tokenizer, "Hello")
+
+
+@pytest.mark.parametrize(
+    ("chat", "message"),
+    [
+        (
+            Chat(),
+            "the model's chat template fails on 3 turns of a conversation: no assistant. "
+            "Use a model whose template takes several turns",
+        ),
+        (
+            Chat("Be brief"),
+            "the model's chat template fails on a system and 3 turns of a conversation: "
+            "no assistant. Try it without --system",
+        ),
+    ],
+)
+def test_a_template_that_fails_on_a_conversation_is_an_error_in_a_line(
+    chat: Chat, message: str
+) -> None:
+    tokenizer = byte_tokenizer("{{ raise_exception('no assistant') }}")
+    with pytest.raises(ValueError) as failure:
+        opened_conversation(tokenizer, CONVERSATION, chat)
+    assert str(failure.value) == message
 
 
 def test_braces_in_a_text_are_left_alone() -> None:

@@ -70,7 +70,7 @@ def stopped_at_the_fourth_step(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Interrupt a training once, in its fourth step, with all before it saved; an entry for each
     step that is made.
     """
-    step, made = loop._step, list[int]()
+    step, made = loop._backward_step, list[int]()
 
     def killed(*given: Any) -> float:
         made.append(len(made))
@@ -78,9 +78,9 @@ def stopped_at_the_fourth_step(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             raise KeyboardInterrupt
         return step(*given)
 
-    monkeypatch.setattr(loop, "SAVED_EVERY", -1)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1)
     monkeypatch.setattr(loop, "SAVING_TIMES", 0)
-    monkeypatch.setattr(loop, "_step", killed)
+    monkeypatch.setattr(loop, "_backward_step", killed)
     return made
 
 
@@ -103,7 +103,7 @@ def test_a_finished_training_is_read_and_not_made_again(
     done: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, found = done
-    monkeypatch.setattr(loop, "_step", None)
+    monkeypatch.setattr(loop, "_backward_step", None)
     assert trained(tiny_judge(), folder) == found
 
 
@@ -137,7 +137,7 @@ def test_a_killed_training_of_all_weights_goes_on_and_a_finished_one_is_read(
     assert (
         len(made) == 4 + 3 and losses == pytest.approx(done[0]) and after == pytest.approx(done[1])
     )
-    monkeypatch.setattr(loop, "_step", None)
+    monkeypatch.setattr(loop, "_backward_step", None)
     assert trained(tiny_judge(), tmp_path / "killed", FULL) == (losses, after)
 
 
@@ -255,7 +255,7 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
 def test_a_loss_that_is_not_finite_ends_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "_step", lambda *_: float("nan"))
+    monkeypatch.setattr(loop, "_backward_step", lambda *_: float("nan"))
     with pytest.raises(ValueError, match="the loss is not finite at step 1: take a smaller --rate"):
         trained(tiny_judge(), tmp_path)
 

@@ -112,7 +112,7 @@ def test_the_same_command_again_reads_and_trains_nothing(
 ) -> None:
     tables = {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()}
     monkeypatch.setattr(induce_reading, "read_labels", None)
-    monkeypatch.setattr("selfprobe.probes.training._step", None)
+    monkeypatch.setattr("selfprobe.probes.training._backward_step", None)
     given = (
         "--model",
         place / "model",
