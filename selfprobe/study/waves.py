@@ -749,9 +749,9 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
 
     done_runs = (planned_runs & logged).total()
     state = f"{done_runs} of {len(runs)} runs done; the same command goes on"
-    if busy.calls.over:
+    if busy.calls.is_over:
         return Interrupted(
-            f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {state} with as much again."
+            f"Stopped at --cost-limit, ${busy.calls.spent_dollars:.2f} spent: {state} with as much again."
         )
     return Interrupted(f"Interrupted: {state}.")
 
