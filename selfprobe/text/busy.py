@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-LONGEST_SILENCE_SECONDS = 10.0
+LINE_PAUSE_SECONDS = 10.0
 """Longest silence in seconds, where no line can be overwritten."""
 REDRAW_SECONDS = 1.0
 """Seconds between two states of the line on a terminal."""
@@ -80,7 +80,7 @@ def status_line(line: Callable[[bool, float], str] = _stage_line) -> Iterator[No
     start_time = time.monotonic()
     stream = sys.stderr  # Inspect puts another in its place
     is_terminal = stream.isatty()
-    pause_seconds = REDRAW_SECONDS if is_terminal else LONGEST_SILENCE_SECONDS
+    pause_seconds = REDRAW_SECONDS if is_terminal else LINE_PAUSE_SECONDS
 
     def print_lines() -> None:
         while not is_done.wait(pause_seconds):
