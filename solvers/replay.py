@@ -271,6 +271,7 @@ def of_same(replay: Replay | None, reply_kind: str, **asked: object) -> Replay |
     task_args = replay.header.eval.task_args
     for name, value in asked.items():
         asked_value = as_typed(value)
+        log_value: str | None
         if name in task_args:
             log_value = as_typed(task_args[name])
         else:
