@@ -37,33 +37,41 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
             message for message in transcript.messages if isinstance(message, ChatMessageAssistant)
         ]
         turns = [_turn(number, message) for number, message in enumerate(replies, start=1)]
-        parts = pieces(turns, piece)
+        transcript_pieces = pieces(turns, piece)
         judge = sole("grader")
         grades = []
-        for part in parts:
-            prompt = SCAN_PROMPT.format(material=delimited(as_material(part)))
+        for transcript_piece in transcript_pieces:
+            prompt = SCAN_PROMPT.format(material=delimited(as_material(transcript_piece)))
             output = await judge.generate(prompt, config=GRADE)
             grades.append(reply_from(output, judge, may_be_cut=False))
-        found = noticed(parts, grades, len(turns))
-        lines = [f'turn {turn}, {part}: "{quote}"' for turn, part, quote in found.quotes]
-        unknown = found.fault is not None and found.first is None
+        finding = noticed(transcript_pieces, grades, len(turns))
+
+        value: bool | None = finding.first is not None
+        if finding.first:
+            answer = f"turn {finding.first}"
+        elif finding.fault is not None:
+            value = None
+            answer = finding.fault
+        else:
+            answer = "not noticed"
+
+        quote_lines = []
+        references = []
+        for turn, place, quote in finding.quotes:
+            quote_lines.append(f'turn {turn}, {place}: "{quote}"')
+            message_id = replies[turn - 1].id or ""
+            references.append(Reference(type="message", id=message_id, cite=quote))
+        explanation = "\n".join(quote_lines) or finding.fault or f"nothing in {len(turns)} turns"
         return Result(
-            value=None if unknown else found.first is not None,
-            answer=found.fault
-            if unknown
-            else f"turn {found.first}"
-            if found.first
-            else "not noticed",
-            explanation="\n".join(lines) or found.fault or f"nothing in {len(turns)} turns",
+            value=value,
+            answer=answer,
+            explanation=explanation,
             metadata={
-                "first_turn": found.first,
+                "first_turn": finding.first,
                 "turns": len(turns),
-                "quotes_discarded": found.discarded,
+                "quotes_discarded": finding.discarded,
             },
-            references=[
-                Reference(type="message", id=replies[turn - 1].id or "", cite=quote)
-                for turn, _, quote in found.quotes
-            ],
+            references=references,
         )
 
     return scan
@@ -71,9 +79,7 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
 
 def _turn(number: int, message: ChatMessageAssistant) -> Turn:
     model = message.model or ""
-    reply = reply_from(
-        ModelOutput(model=model, choices=[ChatCompletionChoice(message=message)]),
-        model,
-        may_be_cut=True,
-    )
-    return Turn(number, (reply.reasoning or "").strip(), reply.reasoning_kind, reply.text.strip())
+    output = ModelOutput(model=model, choices=[ChatCompletionChoice(message=message)])
+    reply = reply_from(output, model, may_be_cut=True)
+    reasoning = (reply.reasoning or "").strip()
+    return Turn(number, reasoning, reply.reasoning_kind, reply.text.strip())

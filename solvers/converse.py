@@ -30,7 +30,7 @@ from selfprobe.errors.arguments import one_of, only_known, whole
 from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
 from selfprobe.solvers.act import act, answer
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
+from selfprobe.solvers.ask import PromptFunction, Prompts, no_tools, sole, together
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import Replay, leave_out_failed, replay_log
@@ -153,7 +153,9 @@ def reply_once(
         return {"reply": _messages_of(state, str(sole("target")))}
 
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
-    needs = user_settings(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
+    needs = user_settings(reply_tokens, effort)
+    if logprobs == "need":
+        needs = needs.merge(CANDIDATES)
     return act(
         conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of
     )
@@ -197,22 +199,23 @@ def prompts_about(questions: Questions, perspective: Perspective) -> PromptFunct
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(_messages_of(state, reply.model), reply.text, _tools_of(state))
+            conversation = quoted(_messages_of(state, reply.model), reply.text, _tools_of(state))
             return {
-                k: QUOTE_PROMPT.format(conversation=text, question=q)
-                for k, q in questions(state).items()
+                key: QUOTE_PROMPT.format(conversation=conversation, question=question)
+                for key, question in questions(state).items()
             }
         if reply.model != str(get_model()):
             raise InputError(
-                f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
-                "asked about its own reply; leave the role target out, or use -T perspective=third"
+                f"the reply is by {reply.model}, the questions go to {get_model()}: in the first "
+                "person a subject is asked about its own reply; leave the role target out, or use "
+                "-T perspective=third"
             )
-        shared: list[ChatMessage] = [
+        messages: list[ChatMessage] = [
             *_messages_of(state, reply.model),
             ChatMessageAssistant(content=reply.text),
         ]
         return {
-            key: [*shared, ChatMessageUser(content=question)]
+            key: [*messages, ChatMessageUser(content=question)]
             for key, question in questions(state).items()
         }
 
@@ -244,9 +247,8 @@ def quoted(messages: Sequence[ChatMessage], reply: str, tools: Sequence[ToolInfo
     """A conversation and the reply to it as one text, each message under its number and role, the
     tools before them.
     """
-    return numbered(
-        [*((message.role, message.text) for message in messages), ("assistant", reply)], tools
-    )
+    roles_and_texts = [(message.role, message.text) for message in messages]
+    return numbered([*roles_and_texts, ("assistant", reply)], tools)
 
 
 def asked(
@@ -272,33 +274,32 @@ def asked(
     Raises:
         InputError: `answer_tokens` is no whole number from 1, or `effort` is unknown.
     """
-    needs, offered = (
-        user_settings(answer_tokens, effort),
-        _tools_of if perspective == "first" else no_tools,
-    )
+    needs = user_settings(answer_tokens, effort)
+    tools = _tools_of if perspective == "first" else no_tools
     if decisions == 5:
-        cold = GenerateConfig(temperature=0)
+        config = GenerateConfig(temperature=0)
         return answer(
-            prompts_about(questions, perspective), config=cold, needs=needs, tools=offered
+            prompts_about(questions, perspective), config=config, needs=needs, tools=tools
         )
 
-    def repeat(r: int) -> Solver:
-        def named(state: TaskState) -> Mapping[str, str]:
-            return {f"{key}r{r}": question for key, question in questions(state).items()}
+    def repetition(number: int) -> Solver:
+        def numbered_questions(state: TaskState) -> Mapping[str, str]:
+            return {f"{key}r{number}": question for key, question in questions(state).items()}
 
-        def sampled(state: TaskState) -> GenerateConfig:
-            return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r)
+        def sampled_config(state: TaskState) -> GenerateConfig:
+            return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + number)
 
-        return answer(prompts_about(named, perspective), config=sampled, needs=needs, tools=offered)
+        prompts = prompts_about(numbered_questions, perspective)
+        return answer(prompts, config=sampled_config, needs=needs, tools=tools)
 
-    return together(*(repeat(r) for r in range(1, 6)))
+    return together(*(repetition(number) for number in range(1, 6)))
 
 
 def names_of(questions: Iterable[str], decisions: int = 5) -> list[str]:
     """Names of the answers that `asked` records, variant by variant."""
-    return (
-        [f"{v}r{r}" for v in questions for r in range(1, 6)] if decisions == 25 else list(questions)
-    )
+    if decisions == 25:
+        return [f"{variant}r{number}" for variant in questions for number in range(1, 6)]
+    return list(questions)
 
 
 def check_options(*, perspective: str = "first", decisions: int = 5) -> None:
@@ -336,19 +337,23 @@ class Conversations:
             InputError: An argument is wrong; see `wording` and `conversations`.
         """
         only_known("Conversations", shared, ("decisions", *Questioned.__optional_keys__))
-        self.shared, self.decisions = shared, decisions
+        self.shared = shared
+        self.decisions = decisions
         self.perspective: Perspective = shared.get("perspective", "first")
         check_options(perspective=self.perspective, decisions=decisions)
-        ours, turned = questions or {}, flipped or {}
-        self.wording, self.questions = wording(
-            shared.get("questions"),
-            method,
-            lambda state: {**ours, **(turned if state.metadata["flip"] else {})},
-        )
-        self.keys = names_of(self.wording.texts if self.wording else ours, decisions)
+        method_questions = questions or {}
+
+        def questions_of(state: TaskState) -> Mapping[str, str]:
+            if flipped and state.metadata["flip"]:
+                return {**method_questions, **flipped}
+            return method_questions
+
+        self.wording, self.questions = wording(shared.get("questions"), method, questions_of)
+        asked_questions = self.wording.texts if self.wording else method_questions
+        self.keys = names_of(asked_questions, decisions)
         self.about = {
             "context": shared.get("context", "first"),
-            "perspective": self.perspective if ours else None,
+            "perspective": self.perspective if method_questions else None,
         }
         self.table = conversations(
             shared.get("dataset", DEFAULT),
@@ -406,6 +411,7 @@ class Conversations:
             solvers: Calls of the task, one after another.
             about: Further metadata of the task.
         """
+        metadata = ask.task_metadata(self.table) | log_entries(self.wording) | self.about
         return Task(
             dataset=dataset_of(self.table.ordered, record_to_sample, self.table.name),
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
@@ -413,8 +419,5 @@ class Conversations:
             continue_on_fail=True,
             early_stopping=leave_out_failed(self.replay),
             version=versioned(self.table.version(version), self.wording),
-            metadata=ask.task_metadata(self.table)
-            | log_entries(self.wording)
-            | self.about
-            | dict(about or {}),
+            metadata=metadata | dict(about or {}),
         )

@@ -38,7 +38,8 @@ from selfprobe.solvers.ask import flag_substituted_model, in_a_run, sole
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
-NONE = as_typed(None)
+NO_VALUE = as_typed(None)
+"""Text of an argument that is None."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,12 @@ class Replay:
             if settings == asked_settings:
                 return run.header
         are_alike = all(settings == settings_by_run[0] for settings in settings_by_run)
-        has_reply_limit = asked_settings.get("reply_tokens", NONE) != NONE
+        has_reply_limit = asked_settings.get("reply_tokens", NO_VALUE) != NO_VALUE
         if are_alike and not has_reply_limit:
             return fitting_runs[0].header
         raise InputError(
-            f"{self.path} holds {self.arm} of {model} with other settings: {self._differences(settings_by_run)}; "
-            "give the log itself"
+            f"{self.path} holds {self.arm} of {model} with other settings: "
+            f"{self._differences(settings_by_run)}; give the log itself"
         )
 
     def _fitting_runs(self, model: str) -> list[Run]:
@@ -130,8 +131,8 @@ class Replay:
                 fitting_runs.append(run)
         if not fitting_runs:
             raise InputError(
-                f"no log to replay {self.arm} from in {self.path}: expected a finished {self.tasks} log of {model} on "
-                f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
+                f"no log to replay {self.arm} from in {self.path}: expected a finished {self.tasks} "
+                f"log of {model} on {self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
             )
         return fitting_runs
 
@@ -156,19 +157,25 @@ class Replay:
             LookupError: The log has no such sample, epoch or reply; naming log, sample and epoch.
         """
         replies = _records(self.file)[self.arm].get((str(state.sample_id), state.epoch))
-        here = f"{self.file}, sample {state.sample_id!r}, epoch {state.epoch}"
+        sample_place = f"{self.file}, sample {state.sample_id!r}, epoch {state.epoch}"
         if replies is None:
-            if invalidated := str(in_thread(invalidated_in, self.header)):
-                raise LookupError(f"{here}: no valid sample of the log; {invalidated}")
-            raise LookupError(f"{here}: not in the log; run both with the same limit and epochs")
-        if missing := [name for name in names if name not in replies]:
+            invalidated = str(in_thread(invalidated_in, self.header))
+            if invalidated:
+                raise LookupError(f"{sample_place}: no valid sample of the log; {invalidated}")
             raise LookupError(
-                f"{here}: no {self.arm} {', '.join(missing)} (there are {', '.join(replies) or 'none'}); "
-                "run both with the same task arguments"
+                f"{sample_place}: not in the log; run both with the same limit and epochs"
             )
-        if lost := [name for name in names if replies[name].problem == "lost"]:
+        missing_names = [name for name in names if name not in replies]
+        if missing_names:
             raise LookupError(
-                f"{here}: the text of {', '.join(lost)} is not in the log; run it again"
+                f"{sample_place}: no {self.arm} {', '.join(missing_names)} "
+                f"(there are {', '.join(replies) or 'none'}); run both with the same task arguments"
+            )
+        lost_names = [name for name in names if replies[name].problem == "lost"]
+        if lost_names:
+            raise LookupError(
+                f"{sample_place}: the text of {', '.join(lost_names)} is not in the log; "
+                "run it again"
             )
         return {name: flag_substituted_model(replies[name]) for name in names}
 
@@ -187,7 +194,10 @@ class Replay:
             return f"it is a log of {task_of(header)}, this run is {self.tasks}"
         sha256 = (header.eval.metadata or {}).get("dataset_sha256")
         if sha256 != self.table.sha256:
-            return f"its data set has hash {str(sha256)[:12]}, this run's ({self.table.name}) {self.table.sha256[:12]}"
+            return (
+                f"its data set has hash {str(sha256)[:12]}, "
+                f"this run's ({self.table.name}) {self.table.sha256[:12]}"
+            )
         replying_model = target_of(header) if self.arm == "acts" else header.eval.model
         if replying_model != model:
             return f"it holds {self.arm} of {replying_model}, this run needs those of {model}"
@@ -222,10 +232,11 @@ class LeftOut:
     async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:
         """The reason why a sample is left out; None where it is asked."""
         with suppress(InputError):  # without a log to replay the sample itself fails, and says so
-            if any((str(id), epoch) in _failed(replay.file) for replay in self.replays):
-                return EarlyStop(
-                    id=id, epoch=epoch, reason="its calls failed in the log that is replayed"
-                )
+            for replay in self.replays:
+                if (str(id), epoch) in _failed_samples(replay.file):
+                    return EarlyStop(
+                        id=id, epoch=epoch, reason="its calls failed in the log that is replayed"
+                    )
         return None
 
     async def complete_sample(
@@ -244,32 +255,31 @@ def leave_out_failed(*replays: Replay | None) -> EarlyStopping | None:
     return LeftOut(given_replays) if given_replays else None
 
 
-def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
+def of_same(replay: Replay | None, reply_kind: str, **asked: object) -> Replay | None:
     """Log to replay; replies asked for in another way are refused, since nothing else in a log
     shows that.
 
     Args:
         replay: Log to replay; None stays None.
-        held: Kind of the log's replies, for the message ("rollouts").
+        reply_kind: Kind of the log's replies, for the message ("rollouts").
         asked: Arguments that determined how they were asked for, in this run; a log may lack one at
             its default.
     """
-    if (
-        replay is None or not in_a_run()
-    ):  # a matrix builds tasks first, both waves with the same arguments
+    # A matrix builds tasks first, both waves with the same arguments.
+    if replay is None or not in_a_run():
         return replay
     task_args = replay.header.eval.task_args
     for name, value in asked.items():
         asked_value = as_typed(value)
-        log_value = (
-            as_typed(task_args[name])
-            if name in task_args
-            else task_defaults(replay.tasks).get(name)
-        )
+        log_value: str | None
+        if name in task_args:
+            log_value = as_typed(task_args[name])
+        else:
+            log_value = task_defaults(replay.tasks).get(name)
         if log_value != asked_value:
             raise InputError(
-                f"{replay.file} holds {held} of {name} {log_value}, this run is of {name} {asked_value}; give both the "
-                "same"
+                f"{replay.file} holds {reply_kind} of {name} {log_value}, this run is of {name} "
+                f"{asked_value}; give both the same"
             )
     return replay
 
@@ -296,13 +306,8 @@ def replay_log(
     """
     if path is None:
         return None
-    replay = Replay(
-        locate(path),
-        task,
-        table,
-        arm,
-        tuple((name, as_typed(value)) for name, value in asked.items()),
-    )
+    asked_arguments = tuple((name, as_typed(value)) for name, value in asked.items())
+    replay = Replay(locate(path), task, table, arm, asked_arguments)
     if in_a_run():
         _ = replay.header
     return replay
@@ -322,7 +327,7 @@ def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
 
 
 @lru_cache(maxsize=128)
-def _failed(log: str) -> frozenset[tuple[str, int]]:
+def _failed_samples(log: str) -> frozenset[tuple[str, int]]:
     """Id and epoch of the samples that ended in an error."""
     return frozenset(
         (str(sample.id), sample.epoch) for sample in in_thread(summaries, log) if sample.error
@@ -331,7 +336,7 @@ def _failed(log: str) -> frozenset[tuple[str, int]]:
 
 @lru_cache(maxsize=128)
 def _by_item(log: str, arm: Arm) -> dict[str, list[dict[str, Reply]]]:
-    items: dict[str, list[dict[str, Reply]]] = {}
+    epochs_by_item: dict[str, list[dict[str, Reply]]] = {}
     for (item, _), replies in sorted(_records(log)[arm].items()):
-        items.setdefault(item, []).append(replies)
-    return items
+        epochs_by_item.setdefault(item, []).append(replies)
+    return epochs_by_item

@@ -138,8 +138,7 @@ def _digits(value: str | float) -> str:
 def applied_in(samples: Iterable[EvalSampleSummary]) -> dict[str, str]:
     """Role ("target", "observer", "grader") → settings that its calls were really sent with.
 
-    Where samples differ, each variant has its number of samples; logs of versions up to 0.2.0 have
-    no role.
+    Where samples differ, each variant has its number of samples.
     """
     counts_by_role: dict[str, Counter[str]] = {}
     for sample in samples:
@@ -164,7 +163,7 @@ def answered_in(
     """Role → model that was asked → model that answered, as the vendor names it, with its number of
     replies.
 
-    `UNNAMED` is a vendor that names none; logs of versions up to 0.2.0 have no role.
+    `UNNAMED` is a vendor that names none.
     """
     counts: dict[str, dict[str, Counter[str]]] = {}
     for sample in samples:

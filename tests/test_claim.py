@@ -21,18 +21,25 @@ from selfprobe.logs import resuming
 from selfprobe.logs.resuming import CLAIM_FILE, claimed
 
 
-def left(folder: str, **told: object) -> None:
-    """What another process wrote."""
-    told = {
+def process_start(pid: int) -> float:
+    """Start of a living process, in seconds after the machine's."""
+    return psutil.Process(pid).create_time() - psutil.boot_time()
+
+
+def write_claim(folder: str, **changed_fields: object) -> None:
+    """Write what another process, by default this one's parent, writes into a folder it runs in."""
+    claim_fields = {
         "host": socket.gethostname(),
         "pid": os.getppid(),
+        "started": process_start(os.getppid()),
         "since": "2026-01-01 00:00:00 UTC",
-    } | told
+        **changed_fields,
+    }
     with fsspec.open(f"{folder}/{CLAIM_FILE}", "w") as file:
-        json.dump(told, file)
+        json.dump(claim_fields, file)
 
 
-def gone() -> int:
+def ended_pid() -> int:
     """The number of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
@@ -56,7 +63,7 @@ def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(
 @pytest.mark.parametrize("place", ["{}", "memory://{}"])
 def test_a_second_job_of_this_machine_is_refused_in_a_line(tmp_path: Path, place: str) -> None:
     folder = place.format(tmp_path)
-    left(folder)
+    write_claim(folder)
     said = rf"^{folder} is in use: process {os.getppid()} on \S+ has been running in it since 2026-01-01 00:00:00 UTC\. "
     said += r"Wait for it, or give another --log-dir; if that process is another program, delete running.json there and "
     with pytest.raises(InputError, match=said + "the same command goes on$"), claimed(folder):
@@ -65,12 +72,8 @@ def test_a_second_job_of_this_machine_is_refused_in_a_line(tmp_path: Path, place
         assert json.load(file)["pid"] == os.getppid(), "the refused one left the other's claim"
 
 
-def started(pid: int) -> float:
-    return psutil.Process(pid).create_time() - psutil.boot_time()
-
-
 def test_a_claim_whose_number_another_program_has_now_is_taken_over(tmp_path: Path) -> None:
-    left(str(tmp_path), started=started(os.getppid()) - 60)
+    write_claim(str(tmp_path), started=process_start(os.getppid()) - 60)
     with claimed(str(tmp_path)):
         pass
 
@@ -78,7 +81,7 @@ def test_a_claim_whose_number_another_program_has_now_is_taken_over(tmp_path: Pa
 def test_a_claim_holds_while_its_own_process_runs_whatever_the_clock_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left(str(tmp_path), started=started(os.getppid()))
+    write_claim(str(tmp_path), started=process_start(os.getppid()))
     boot, began = psutil.boot_time(), psutil.Process.create_time
     for step in (
         0,
@@ -98,7 +101,7 @@ def test_the_claim_of_a_process_that_is_gone_is_taken_over_at_once(
     tmp_path: Path, place: str
 ) -> None:
     folder = place.format(tmp_path)
-    left(folder, pid=gone())
+    write_claim(folder, pid=ended_pid())
     with claimed(folder), fsspec.open(f"{folder}/{CLAIM_FILE}") as file:
         assert json.load(file)["pid"] == os.getpid()
 
@@ -106,14 +109,14 @@ def test_the_claim_of_a_process_that_is_gone_is_taken_over_at_once(
 def test_in_a_new_container_a_claim_with_ones_own_number_is_of_a_process_that_is_gone(
     tmp_path: Path,
 ) -> None:
-    left(str(tmp_path), pid=os.getpid())
+    write_claim(str(tmp_path), pid=os.getpid(), started=process_start(os.getpid()))
     with claimed(str(tmp_path)):
         pass
 
 
 def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"])
-    left(str(tmp_path), pid=process.pid)
+    write_claim(str(tmp_path), pid=process.pid, started=process_start(process.pid))
     with pytest.raises(InputError, match=f"process {process.pid} on"), claimed(str(tmp_path)):
         pytest.fail("it lives")
     process.kill()
@@ -126,7 +129,7 @@ def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None
 
 
 def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_path: Path) -> None:
-    left(str(tmp_path), host="node7", pid=gone())
+    write_claim(str(tmp_path), host="node7", pid=ended_pid())
     said = f"on node7 has been running in it .*; if that process is gone, delete {CLAIM_FILE} there and the same command goes on$"
     with pytest.raises(InputError, match=said), claimed(str(tmp_path)):
         pytest.fail("nobody here can know")
@@ -137,7 +140,14 @@ def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", '{"pid": "x"}', "\x00", '{"host": "h", "pid": 1, "since": "", "started": "x"}'],
+    [
+        "",
+        "[]",
+        '{"pid": "x"}',
+        "\x00",
+        '{"host": "h", "pid": 1, "since": "", "started": "x"}',
+        '{"host": "h", "pid": 1, "since": ""}',
+    ],
 )
 def test_a_claim_that_nobody_can_read_holds(tmp_path: Path, content: str) -> None:
     (tmp_path / CLAIM_FILE).write_text(content)
@@ -156,15 +166,17 @@ def test_a_folder_that_was_deleted_meanwhile_is_no_error_of_the_claim(tmp_path: 
 
 def test_a_claim_that_another_took_is_left_to_it(tmp_path: Path) -> None:
     with claimed(str(tmp_path)):
-        left(str(tmp_path), host="node7")
+        write_claim(str(tmp_path), host="node7")
     assert (tmp_path / CLAIM_FILE).exists()
 
 
 def test_of_two_starts_that_both_found_a_claim_dead_the_first_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left(str(tmp_path), pid=gone())
-    monkeypatch.setattr(resuming.time, "sleep", lambda seconds: left(str(tmp_path), host="node7"))
+    write_claim(str(tmp_path), pid=ended_pid())
+    monkeypatch.setattr(
+        resuming.time, "sleep", lambda seconds: write_claim(str(tmp_path), host="node7")
+    )
     with pytest.raises(InputError, match="on node7 has been running in it"), claimed(str(tmp_path)):
         pytest.fail("another one took it")
 
@@ -213,7 +225,7 @@ def test_of_several_processes_that_start_at_once_one_runs(tmp_path: Path) -> Non
 
 def test_a_matrix_in_a_folder_in_use_ends_with_the_line_and_asks_nothing(tmp_path: Path) -> None:
     (tmp_path / "diagonal").mkdir()
-    left(str(tmp_path / "diagonal"))
+    write_claim(str(tmp_path / "diagonal"))
     given = [
         "matrix",
         "--models",

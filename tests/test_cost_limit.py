@@ -31,14 +31,14 @@ def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(
 ) -> None:
     raised: list[int] = []
     monkeypatch.setattr(signal, "raise_signal", raised.append)
-    calls = Calls(most=0.5)
+    calls = Calls(dollar_limit=0.5)
     for _ in range(4):
         calls.note("a", 10, 0.2)
     assert raised == [signal.SIGINT]
-    assert (calls.answered, calls.over) == (4, True)
+    assert (calls.answered, calls.is_over) == (4, True)
     free = Calls()
     free.note("a", 10, 100.0)
-    assert not free.over
+    assert not free.is_over
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,12 @@ def test_a_claim_from_the_future_of_a_process_that_is_gone_is_taken_over(tmp_pat
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     (tmp_path / "m" / "diagonal").mkdir(parents=True)
-    claim = {"host": socket.gethostname(), "pid": gone.pid, "since": "2999-01-01 00:00:00 UTC"}
+    claim = {
+        "host": socket.gethostname(),
+        "pid": gone.pid,
+        "started": 1.0,
+        "since": "2999-01-01 00:00:00 UTC",
+    }
     (tmp_path / "m" / "diagonal" / "running.json").write_text(json.dumps(claim))
     assert matrix(tmp_path).exit_code == 0
     whole(tmp_path)

@@ -62,7 +62,7 @@ def test_a_private_name_that_is_gone_names_the_feature_that_needs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(
-        inspect_private.LATER,
+        inspect_private.LAZY_NAMES,
         "load_tasks",
         ("inspect_ai._eval.gone", "load_tasks", "Some features"),
     )
@@ -85,7 +85,9 @@ def test_a_task_file_by_its_whole_path_needs_its_task_behind_an_at_sign(
 
 
 def test_the_version_that_is_advised_is_the_one_that_is_tested() -> None:
-    assert f"inspect_ai=={inspect_private.TESTED}\n" in (ROOT / "constraints.txt").read_text()
+    assert (
+        f"inspect_ai=={inspect_private.TESTED_INSPECT}\n" in (ROOT / "constraints.txt").read_text()
+    )
 
 
 @pytest.mark.parametrize("quiet", [True, False])

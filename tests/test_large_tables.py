@@ -26,9 +26,9 @@ COUNT = 300
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table is large."""
-    monkeypatch.setattr(stored, "HELD_BYTES", 2000)
+    monkeypatch.setattr(stored, "MOST_ROW_BYTES_IN_MEMORY", 2000)
     monkeypatch.setattr(stored, "READ_BYTES", 500)
-    monkeypatch.setattr(samples, "SAMPLES_HELD", 20)
+    monkeypatch.setattr(samples, "MOST_LISTED_SAMPLES", 20)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def prompts(tmp_path: Path) -> str:
 def small(read: Any, *given: Any, **named: Any) -> Any:
     """What is read where tables are kept in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored, "HELD_BYTES", 10**9)
+        patch.setattr(stored, "MOST_ROW_BYTES_IN_MEMORY", 10**9)
         kept_tables.clear()
         result = read(*given, **named)
     kept_tables.clear()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 
@@ -104,9 +105,13 @@ def test_a_second_job_in_a_folder_of_a_store_is_refused_and_a_killed_ones_claim_
 ) -> None:
     system, file = s3_file(f"{store}/m/{CLAIM_FILE}")
     for pid in (os.getppid(), os.getpid()):  # one that runs, and one of before
-        system.pipe_file(
-            file, json.dumps({"host": socket.gethostname(), "pid": pid, "since": "noon"}).encode()
-        )
+        claim = {
+            "host": socket.gethostname(),
+            "pid": pid,
+            "started": psutil.Process(pid).create_time() - psutil.boot_time(),
+            "since": "noon",
+        }
+        system.pipe_file(file, json.dumps(claim).encode())
         if pid == os.getppid():
             with (
                 pytest.raises(InputError, match=f"^{store}/m is in use: process {pid} on "),

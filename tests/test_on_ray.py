@@ -24,7 +24,7 @@ from selfprobe.errors import InputError
 from selfprobe.logs import readable_logs, samples
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.on_ray import ModelShare, _gpus, place_logs, shares_of
+from selfprobe.study.on_ray import ModelShare, _declared_gpus, place_logs, shares_of
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKE = "openai-api/fake/alpha,openai-api/fake/beta"
@@ -146,7 +146,7 @@ def test_the_runs_of_a_killed_worker_go_on_in_another_and_only_what_was_in_fligh
     process = started(cluster, str(tmp_path / "m"))
     wait_for(12, server, process)
     [first, *_] = [
-        one for one in psutil.process_iter() if "ray::_on_node" in " ".join(one.cmdline())
+        one for one in psutil.process_iter() if "ray::_run_on_node" in " ".join(one.cmdline())
     ]
     first.kill()
     output, _ = process.communicate(timeout=300)
@@ -256,12 +256,12 @@ def test_every_model_is_a_share_whose_runs_stay_together_in_a_folder_of_their_ow
 
 def test_a_share_declares_a_gpu_for_each_local_model_where_the_cluster_has_any() -> None:
     shares = shares_of([run_of("hf/a", target="vllm/b"), run_of("openai/b", target="openai/a")])
-    assert _gpus(_Nodes(0, 4), shares) == [2, 0]
-    assert _gpus(_Nodes(0, 0), shares) == [0, 0]
+    assert _declared_gpus(_Nodes(0, 4), shares) == [2, 0]
+    assert _declared_gpus(_Nodes(0, 0), shares) == [0, 0]
     with pytest.raises(
         InputError, match=r"^hf/a and its roles need 2 GPUs on one node; the largest has 1$"
     ):
-        _gpus(_Nodes(1, 1), shares)
+        _declared_gpus(_Nodes(1, 1), shares)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def specs_of(name: str) -> list[str]:
     """
     [path] = [
         path
-        for folder in _registry.FOLDERS
+        for folder in _registry.TASK_PACKAGES
         for path in Path(next(iter(folder.__path__))).glob(f"{name}.py")
     ]
     return [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from selfprobe.stats.estimate import FEW
 
 NAMED_CLUSTERS = 5
+"""Number of clusters that the sentence names."""
 
 
 def few_clusters(clusters: Sequence[str], *, rows: str, unit: str, remedy: str) -> str:
@@ -17,12 +18,15 @@ def few_clusters(clusters: Sequence[str], *, rows: str, unit: str, remedy: str) 
         unit: What a cluster is: "source".
         remedy: What to do about it, without a capital and a full stop.
     """
-    counts = Counter(clusters)
-    if not counts or len(counts) >= FEW or len(counts) == len(clusters):
+    row_counts = Counter(clusters)
+    has_one_row_each = len(row_counts) == len(clusters)
+    if not row_counts or len(row_counts) >= FEW or has_one_row_each:
         return ""
-    named = [f"{name[:40]} ({count})" for name, count in counts.most_common(NAMED_CLUSTERS)]
-    units = f"{len(counts)} {unit}s" if len(counts) > 1 else f"one {unit}"
+    largest_clusters = [
+        f"{name[:40]} ({row_count})" for name, row_count in row_counts.most_common(NAMED_CLUSTERS)
+    ]
+    cluster_count = f"{len(row_counts)} {unit}s" if len(row_counts) > 1 else f"one {unit}"
     return (
-        f"Intervals count the {len(clusters)} {rows} as {units}: {', '.join(named)}. So few "
-        f"make them wide; {remedy}."
+        f"Intervals count the {len(clusters)} {rows} as {cluster_count}: "
+        f"{', '.join(largest_clusters)}. So few make them wide; {remedy}."
     )

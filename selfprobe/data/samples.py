@@ -13,24 +13,24 @@ from selfprobe.data.stored import Row
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-SAMPLES_HELD = 20_000
+MOST_LISTED_SAMPLES = 20_000
 """Samples of a task that are made before it runs."""
 
-_asked_items: ContextVar[int | None] = ContextVar("asked_items", default=None)
+_item_limit: ContextVar[int | None] = ContextVar("item_limit", default=None)
 
 
 @contextmanager
 def at_most(items: int | None) -> Iterator[None]:
     """A block in which tasks are built of which no more than so many items are asked; None is all.
 
-    Of more than `SAMPLES_HELD` rows such a task has the first ones alone. They are as many whatever
+    Of more than `MOST_LISTED_SAMPLES` rows such a task has the first ones alone. They are as many whatever
     the limit, up to that number: Inspect takes up no run whose data set has become smaller.
     """
-    token = _asked_items.set(items)
+    token = _item_limit.set(items)
     try:
         yield
     finally:
-        _asked_items.reset(token)
+        _item_limit.reset(token)
 
 
 def dataset_of(rows: Sequence[Row], to_sample: Callable[[Row], Sample], name: str) -> Dataset:
@@ -41,11 +41,13 @@ def dataset_of(rows: Sequence[Row], to_sample: Callable[[Row], Sample], name: st
         to_sample: Makes the sample of a row.
         name: Its name in logs.
     """
-    items = _asked_items.get()
-    count = len(rows) if items is None else min(len(rows), max(items, SAMPLES_HELD))
-    if count <= SAMPLES_HELD:
-        return MemoryDataset([to_sample(row) for row in rows[:count]], name=name)
-    return RowDataset(rows, to_sample, name, order=range(count))
+    item_limit = _item_limit.get()
+    row_count = len(rows)
+    if item_limit is not None:
+        row_count = min(row_count, max(item_limit, MOST_LISTED_SAMPLES))
+    if row_count <= MOST_LISTED_SAMPLES:
+        return MemoryDataset([to_sample(row) for row in rows[:row_count]], name=name)
+    return RowDataset(rows, to_sample, name, order=range(row_count))
 
 
 class RowDataset(Dataset):
@@ -92,7 +94,8 @@ class RowDataset(Dataset):
 
     def __getitem__(self, index: int | slice) -> Sample | Dataset:
         if isinstance(index, slice):
-            return self._list_of([self._sample(number) for number in self._order[index]])
+            samples = [self._sample(row_index) for row_index in self._order[index]]
+            return MemoryDataset(samples, name=self._name, shuffled=self._shuffled)
         return self._sample(self._order[index])
 
     def add_metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -101,14 +104,15 @@ class RowDataset(Dataset):
 
     def filter(self, predicate: Callable[[Sample], bool], name: str | None = None) -> Dataset:
         """The samples for which the predicate is true."""
-        kept = self._list_of([sample for sample in self if predicate(sample)])
-        return MemoryDataset(list(kept), name=name, shuffled=self._shuffled) if name else kept
+        filtered_samples = [sample for sample in self if predicate(sample)]
+        return MemoryDataset(filtered_samples, name=name or self._name, shuffled=self._shuffled)
 
     def shuffle(self, seed: int | None = None) -> None:
         """Put them in another order."""
-        order = list(self._order)
-        random.Random(seed).shuffle(order)
-        self._order, self._shuffled = order, True
+        shuffled_order = list(self._order)
+        random.Random(seed).shuffle(shuffled_order)
+        self._order = shuffled_order
+        self._shuffled = True
 
     def shuffle_choices(self, seed: int | None = None) -> None:
         """Nothing: none has choices."""
@@ -117,16 +121,13 @@ class RowDataset(Dataset):
         self, reverse: bool = False, key: "Callable[[Sample], SupportsRichComparison] | None" = None
     ) -> None:
         """Put them in the order of a key; by default of the length of their input."""
-        of_sample = key or (lambda sample: len(str(sample.input)))
-        keys = {number: of_sample(self._sample(number)) for number in self._order}
-        self._order = sorted(self._order, key=keys.__getitem__, reverse=reverse)
+        sort_key = key or (lambda sample: len(str(sample.input)))
+        key_by_row = {row_index: sort_key(self._sample(row_index)) for row_index in self._order}
+        self._order = sorted(self._order, key=key_by_row.__getitem__, reverse=reverse)
         self._shuffled = False
 
-    def _sample(self, number: int) -> Sample:
-        sample = self._to_sample(self._rows[number])
+    def _sample(self, row_index: int) -> Sample:
+        sample = self._to_sample(self._rows[row_index])
         if self._metadata:
             sample.metadata = {**(sample.metadata or {}), **self._metadata}
         return sample
-
-    def _list_of(self, samples: list[Sample]) -> Dataset:
-        return MemoryDataset(samples, name=self._name, shuffled=self._shuffled)

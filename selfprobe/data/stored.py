@@ -15,9 +15,10 @@ from selfprobe.errors import InputError, one_line
 
 Row = dict[str, Any]
 
-HELD_BYTES = 16_000_000
+MOST_ROW_BYTES_IN_MEMORY = 16_000_000
 """Packed bytes of the rows that are kept in memory, where they take about eight times as much."""
 READ_BYTES = 1 << 20
+"""Bytes of a file that are read at once."""
 
 
 class RowFile:
@@ -87,18 +88,20 @@ class StoredRows(Sequence[Row]):
     def __getitem__(self, index: int | slice) -> Row | list[Row]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]  # from the end, and IndexError, as a list has them
-        start = self._ends[number - 1] if number else 0
-        return _unpacked(self._file.read(start, self._ends[number] - start))
+        row_index = range(len(self))[index]  # from the end, and IndexError, as a list has them
+        row_start = self._ends[row_index - 1] if row_index else 0
+        return _unpacked(self._file.read(row_start, self._ends[row_index] - row_start))
 
     def __iter__(self) -> Iterator[Row]:
-        block, block_start, start = b"", 0, 0
-        for end in self._ends:
-            if end > block_start + len(block):
-                block_start = start
-                block = self._file.read(start, max(READ_BYTES, end - start))
-            yield _unpacked(memoryview(block)[start - block_start : end - block_start])
-            start = end
+        block = b""
+        block_start = 0
+        row_start = 0
+        for row_end in self._ends:
+            if row_end > block_start + len(block):
+                block_start = row_start
+                block = self._file.read(row_start, max(READ_BYTES, row_end - row_start))
+            yield _unpacked(memoryview(block)[row_start - block_start : row_end - block_start])
+            row_start = row_end
 
 
 def _unpacked(packed: bytes | memoryview) -> Row:
@@ -131,13 +134,13 @@ class Reordered(Sequence[Row]):
 
 
 class RowStore:
-    """Rows in the order in which they come: a list until they take `HELD_BYTES`, then a temporary
-    file.
+    """Rows in the order in which they come: a list until they take
+    `MOST_ROW_BYTES_IN_MEMORY`, then a temporary file.
     """
 
     def __init__(self) -> None:
-        self._held = list[Row]()
-        self._held_bytes = 0
+        self._rows_in_memory = list[Row]()
+        self._bytes_in_memory = 0
         self._file: RowFile | None = None
 
     def append(self, row: Row) -> None:
@@ -146,19 +149,19 @@ class RowStore:
         if self._file is not None:
             self._file.append(packed)
             return
-        self._held.append(row)
-        self._held_bytes += len(packed)
-        if self._held_bytes > HELD_BYTES:
+        self._rows_in_memory.append(row)
+        self._bytes_in_memory += len(packed)
+        if self._bytes_in_memory > MOST_ROW_BYTES_IN_MEMORY:
             self._file = RowFile()
-            for earlier in self._held:
-                self._file.append(pickle.dumps(earlier, pickle.HIGHEST_PROTOCOL))
-            self._held = []
+            for row_in_memory in self._rows_in_memory:
+                self._file.append(pickle.dumps(row_in_memory, pickle.HIGHEST_PROTOCOL))
+            self._rows_in_memory = []
 
     def rows(self) -> Sequence[Row]:
         """All rows, after which none is added; raises InputError where the temporary file cannot be
         written.
         """
         if self._file is None:
-            return self._held
+            return self._rows_in_memory
         self._file.flush()
         return StoredRows(self._file)

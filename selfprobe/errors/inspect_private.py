@@ -98,10 +98,10 @@ __all__ = [
     "suspend_store_events",
 ]
 
-TESTED = "0.3.285"
+TESTED_INSPECT = "0.3.285"
 """The version of Inspect that constraints.txt installs."""
 
-LATER = {
+LAZY_NAMES = {
     # Speaks the protocol of llama.cpp's server, tool calls and logprobs included; brings the openai
     # package (0.8 s).
     "OpenAICompatibleAPI": (
@@ -134,16 +134,16 @@ it.
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LATER:
+    if name not in LAZY_NAMES:
         raise AttributeError(name)
-    module, attribute, feature = LATER[name]
+    module_name, attribute_name, feature = LAZY_NAMES[name]
     try:
-        return getattr(import_module(module), attribute)
+        return getattr(import_module(module_name), attribute_name)
     except (ImportError, AttributeError) as error:
-        raise _changed(str(error), feature) from None
+        raise _changed_inspect(str(error), feature) from None
 
 
-def check_overrides(extended: type, starts: Sequence[str]) -> None:
+def check_overrides(extended: type, first_arguments: Sequence[str]) -> None:
     """Refuse a version of Inspect in which a class that we extend lacks what we override in it.
 
     Such an override would be called by nobody: requests would go elsewhere, without a word.
@@ -151,39 +151,46 @@ def check_overrides(extended: type, starts: Sequence[str]) -> None:
     Args:
         extended: Class whose methods and properties marked `override` are looked for in the class
             that it extends.
-        starts: Arguments that it hands to that class's `__init__`, by name; positional ones are the
-            first, in order.
+        first_arguments: Arguments that it hands to that class's `__init__`, by name; positional
+            ones are the first, in order.
 
     Raises:
         PrerequisiteError: One is missing, is no longer a method or a property, or takes other
             arguments.
     """
-    base = extended.__mro__[1]
-    if _arguments(base)[: len(starts)] != list(starts):
-        raise _changed(f"its {base.__name__} starts with other arguments", "embedded/… models")
-    for name, own in vars(extended).items():
-        function = own.fget if isinstance(own, property) else own
+    base_class = extended.__mro__[1]
+    base_name = base_class.__name__
+    base_arguments = _argument_names(base_class)[: len(first_arguments)]
+    if base_arguments != list(first_arguments):
+        raise _changed_inspect(f"its {base_name} starts with other arguments", "embedded/… models")
+    for name, override in vars(extended).items():
+        function = override.fget if isinstance(override, property) else override
         if not getattr(function, "__override__", False):
             continue
-        theirs = getattr(base, name, None)
-        if isinstance(theirs, property) != isinstance(own, property) or not (
-            isinstance(theirs, property)
-            or (callable(theirs) and _arguments(theirs) == _arguments(own))
-        ):
-            raise _changed(
-                f"its {base.__name__}.{name} is gone or takes other arguments", "embedded/… models"
+        if not _is_same_kind(override, getattr(base_class, name, None)):
+            raise _changed_inspect(
+                f"its {base_name}.{name} is gone or takes other arguments", "embedded/… models"
             )
 
 
-def _arguments(function: Any) -> list[str]:
+def _is_same_kind(override: Any, base_attribute: Any) -> bool:
+    """Whether both are properties, or methods with the same arguments."""
+    if isinstance(override, property) or isinstance(base_attribute, property):
+        return isinstance(override, property) and isinstance(base_attribute, property)
+    if not callable(base_attribute):
+        return False
+    return _argument_names(base_attribute) == _argument_names(override)
+
+
+def _argument_names(function: Any) -> list[str]:
     return list(inspect.signature(function).parameters)
 
 
-def _changed(what: str, feature: str) -> PrerequisiteError:
+def _changed_inspect(change: str, feature: str) -> PrerequisiteError:
     return PrerequisiteError(
         f"Inspect {version('inspect_ai')} is not one that this version of selfprobe knows: "
-        f"{what}. {feature} need it; all else works. Install a newer selfprobe, or the tested "
-        f"Inspect: pip install inspect-ai=={TESTED}"
+        f"{change}. {feature} need it; all else works. Install a newer selfprobe, or the tested "
+        f"Inspect: pip install inspect-ai=={TESTED_INSPECT}"
     )
 
 
@@ -196,37 +203,36 @@ def _conceal() -> None:
     command finds its runs again. Clients of HTTP say each request's address, which Inspect may
     write into its sample.
     """
-    written = _model_config.model_to_model_config
+    config_for_log = _model_config.model_to_model_config
 
-    def of_role(model: Model) -> ModelConfig:
-        config = written(model)
-        return (
-            config.model_copy(update={"base_url": masked(config.base_url)})
-            if config.base_url
-            else config
-        )
+    def config_without_secrets(model: Model) -> ModelConfig:
+        config = config_for_log(model)
+        if not config.base_url:
+            return config
+        return config.model_copy(update={"base_url": masked(config.base_url)})
 
-    def address(model: Model) -> str | None:
-        given: str | None = vars(model).get("_explicit_base_url")
-        return masked(given) if given else given
+    def masked_address(model: Model) -> str | None:
+        base_url: str | None = vars(model).get("_explicit_base_url")
+        return masked(base_url) if base_url else base_url
 
-    def arguments(model: Model) -> dict[str, Any]:
-        shown: dict[str, Any] = concealed(vars(model)["model_args"])
-        return shown
+    def concealed_arguments(model: Model) -> dict[str, Any]:
+        arguments: dict[str, Any] = concealed(vars(model)["model_args"])
+        return arguments
 
-    def take(model: Model, value: dict[str, Any]) -> None:
-        concealed(value)  # from now on secrets among them are masked in every message
-        vars(model)["model_args"] = value
+    def set_arguments(model: Model, arguments: dict[str, Any]) -> None:
+        concealed(arguments)  # from now on secrets among them are masked in every message
+        vars(model)["model_args"] = arguments
 
-    def request(record: logging.LogRecord) -> bool:
-        record.msg, record.args = masked(record.getMessage()), ()
+    def mask_request(record: logging.LogRecord) -> bool:
+        record.msg = masked(record.getMessage())
+        record.args = ()
         return True
 
-    for client in ("httpx", "httpx2", "inspect_ai.model._providers.util.hooks"):
-        logging.getLogger(client).addFilter(request)
-    _model_config.model_to_model_config = of_role
-    Model.model_args = property(arguments, take)  # type: ignore[assignment]
-    Model.explicit_base_url = property(address)  # type: ignore[assignment,method-assign]
+    for logger_name in ("httpx", "httpx2", "inspect_ai.model._providers.util.hooks"):
+        logging.getLogger(logger_name).addFilter(mask_request)
+    _model_config.model_to_model_config = config_without_secrets
+    Model.model_args = property(concealed_arguments, set_arguments)  # type: ignore[assignment]
+    Model.explicit_base_url = property(masked_address)  # type: ignore[assignment,method-assign]
 
 
 _conceal()
@@ -238,12 +244,12 @@ def _draw_for_somebody() -> None:
 
     A version of Inspect that calls the function elsewhere loses only time.
     """
-    drawn = getattr(_rich_display, "tasks_results", None)
-    if drawn is None:
+    draw_tables = getattr(_rich_display, "tasks_results", None)
+    if draw_tables is None:
         return
 
     def tasks_results(tasks: Sequence[Any]) -> Any:
-        return "" if rich.get_console().quiet else drawn(tasks)
+        return "" if rich.get_console().quiet else draw_tables(tasks)
 
     vars(_rich_display)["tasks_results"] = tasks_results
 
@@ -260,16 +266,16 @@ def sets_complete_only(is_whole: Callable[[Any], bool]) -> Iterator[None]:
     Args:
         is_whole: Function from a log's header.
     """
-    plain = evalset.log_samples_complete
+    has_all_samples = evalset.log_samples_complete
 
-    def complete(log: Any, *args: Any, **kwargs: Any) -> bool:
-        return plain(log, *args, **kwargs) and is_whole(log.header)
+    def is_complete_and_whole(log: Any, *args: Any, **kwargs: Any) -> bool:
+        return has_all_samples(log, *args, **kwargs) and is_whole(log.header)
 
-    vars(evalset)["log_samples_complete"] = complete
+    vars(evalset)["log_samples_complete"] = is_complete_and_whole
     try:
         yield
     finally:
-        vars(evalset)["log_samples_complete"] = plain
+        vars(evalset)["log_samples_complete"] = has_all_samples
 
 
 @contextmanager
@@ -280,43 +286,44 @@ def done_samples_logged() -> Iterator[None]:
     Between its score and its log a sample waits: for hooks that hear of its events, and for its
     turn to be written. One that was cancelled there was in no log, with all its replies.
     """
-    steps = [
+    owners_and_names = [
         (_hooks, "drain_sample_events"),
         (TaskLogger, "complete_sample"),
         (TaskLogger, "complete_sample_streaming"),
     ]
-    plain = [getattr(owner, name) for owner, name in steps]
+    original_steps = [getattr(owner, name) for owner, name in owners_and_names]
 
     def shielded(step: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(step)
-        async def ended(*args: Any, **kwargs: Any) -> Any:
+        async def shielded_step(*args: Any, **kwargs: Any) -> Any:
             with anyio.CancelScope(shield=True):
                 return await step(*args, **kwargs)
 
-        return ended
+        return shielded_step
 
-    for (owner, name), step in zip(steps, plain, strict=True):
+    for (owner, name), step in zip(owners_and_names, original_steps, strict=True):
         setattr(owner, name, shielded(step))
     try:
         yield
     finally:
-        for (owner, name), step in zip(steps, plain, strict=True):
+        for (owner, name), step in zip(owners_and_names, original_steps, strict=True):
             setattr(owner, name, step)
 
 
-def also_named(task: Callable[..., Any], name: str, other: str) -> None:
+def also_named(task: Callable[..., Any], name: str, second_name: str) -> None:
     """Let Inspect find a task under another name too; its runs have the first one.
 
     Args:
         task: Task, returned by Inspect's `task`.
         name: Name of the task.
-        other: Second name that finds it.
+        second_name: Second name that finds it.
     """
 
     @wraps(task)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def second_task(*args: Any, **kwargs: Any) -> Any:
         return task(*args, **kwargs)
 
     info = registry_info(task)
-    registry_add(called, info.model_copy(update={"name": info.name.removesuffix(name) + other}))
-    set_registry_info(called, info)
+    registry_name = info.name.removesuffix(name) + second_name
+    registry_add(second_task, info.model_copy(update={"name": registry_name}))
+    set_registry_info(second_task, info)

@@ -143,13 +143,11 @@ def _holder_text(file_system: Any, claim_file: str, log_dir: str) -> str:
         host = str(claim_fields["host"])
         pid = int(claim_fields["pid"])
         since = str(claim_fields["since"])
-        process_start = None
-        if "started" in claim_fields:
-            process_start = float(claim_fields["started"])
+        process_start = float(claim_fields["started"])
     except FileNotFoundError:
         return ""
     except (ValueError, TypeError, KeyError):
-        host, pid, since, process_start = "another machine", 0, "some time", None
+        host, pid, since, process_start = "another machine", 0, "some time", 0.0
     is_here = host == socket.gethostname()
     if is_here and not _is_alive(pid, process_start):
         return ""
@@ -161,20 +159,18 @@ def _holder_text(file_system: Any, claim_file: str, log_dir: str) -> str:
     )
 
 
-def _is_alive(pid: int, process_start: float | None) -> bool:
+def _is_alive(pid: int, process_start: float) -> bool:
     """True if the process of a claim runs on this machine; the one that asks has its number only
     since it began.
 
     Args:
         pid: Number of the process.
-        process_start: See `_process_start`; None holds for any process of that number.
+        process_start: See `_process_start`.
     """
     try:
         process = psutil.Process(pid)
         if pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        if process_start is None:
-            return True
         return abs(_process_start(process) - process_start) <= PROCESS_START_SLACK_SECONDS
     except psutil.AccessDenied:
         return True

@@ -58,10 +58,12 @@ from selfprobe.text.safe import (
     without_secrets,
 )
 
-WORDS, COLUMNS, LINES = 25, 5, 5
-"""Largest number of words of an answer, columns of the first table, lines of the terminal after the
-answer.
-"""
+MOST_ANSWER_WORDS = 25
+"""Largest number of words of an answer."""
+MOST_FIRST_COLUMNS = 5
+"""Largest number of columns of the first table."""
+LINES = 5
+"""Largest number of lines of the terminal after the answer."""
 ROWS = 5
 """Largest number of findings in a first picture and table."""
 
@@ -130,7 +132,7 @@ def estimated(
     return Column(
         title,
         of,
-        lambda e: shown(e, digits).replace(", ", ",\N{NO-BREAK SPACE}"),
+        lambda estimate: shown(estimate, digits).replace(", ", ",\N{NO-BREAK SPACE}"),
         look="e",
         help=help,
     )
@@ -251,8 +253,12 @@ def headings(
         "method": "Method",
         "runs": "Runs",
     }
-    blocks = {"why": why, "paper": paper, "cells": cells, "method": method, "runs": runs}
-    return [Section(titles[name], held, name=name) for name, held in blocks.items() if held]
+    blocks_by_name = {"why": why, "paper": paper, "cells": cells, "method": method, "runs": runs}
+    return [
+        Section(titles[name], blocks, name=name)
+        for name, blocks in blocks_by_name.items()
+        if blocks
+    ]
 
 
 def folded_list(title: str, lines: Sequence[str]) -> list[Block]:
@@ -260,22 +266,23 @@ def folded_list(title: str, lines: Sequence[str]) -> list[Block]:
     return [Details(f"{len(lines)} {title}", [Bullets(lines)])] if lines else []
 
 
-def set_aside(ignored: Mapping[str, str]) -> list[Block]:
+def set_aside(reason_by_log: Mapping[str, str]) -> list[Block]:
     """Logs that are not used, by address, and why: folded away, or nothing where all are used."""
-    return folded_list("logs not used here", [f"{log}: {why}" for log, why in ignored.items()])
+    lines = [f"{log}: {reason}" for log, reason in reason_by_log.items()]
+    return folded_list("logs not used here", lines)
 
 
 ROWS_ON_PAGE = 300
 """Largest number of rows of a table that a page shows; its file has all."""
 
 
-def more_in_tables(hidden: int) -> str:
+def more_in_tables(hidden_count: int) -> str:
     """Words behind a caption on rows that a picture leaves out; "" where it has all.
 
     >>> more_in_tables(2), more_in_tables(0)
     (' Tables show 2 more.', '')
     """
-    return f" Tables show {hidden} more." if hidden > 0 else ""
+    return f" Tables show {hidden_count} more." if hidden_count > 0 else ""
 
 
 def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Block]:
@@ -284,11 +291,11 @@ def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Bloc
     for name, table in tables.items():
         if not isinstance(table, RowTable) or not table.on_page or not table.rows:
             continue
-        inner: list[Block] = [Table(table.rows[:ROWS_ON_PAGE], table.columns)]
-        hidden = len(table.rows) - ROWS_ON_PAGE
-        if hidden > 0:
-            inner.append(f"{hidden:,} more rows are in tables/{name}.csv.")
-        blocks.append(Details(table.title, inner))
+        table_blocks: list[Block] = [Table(table.rows[:ROWS_ON_PAGE], table.columns)]
+        hidden_count = len(table.rows) - ROWS_ON_PAGE
+        if hidden_count > 0:
+            table_blocks.append(f"{hidden_count:,} more rows are in tables/{name}.csv.")
+        blocks.append(Details(table.title, table_blocks))
     return blocks
 
 
@@ -300,12 +307,13 @@ def claims_section(
     for claim in ordered_claims(claims):
         checks = check_table(claim, words)
         sentence = claim_sentence(claim, words)
-        inner: list[Block] = [sentence, Table(checks.rows, checks.columns)]
-        blocks.append(Section(claim.subject, [*inner, *notes.get(claim.subject, ())]))
+        checks_block = Table(checks.rows, checks.columns)
+        subject_notes = notes.get(claim.subject, ())
+        blocks.append(Section(claim.subject, [sentence, checks_block, *subject_notes]))
     return blocks
 
 
-MOST_NAMES = 2
+MOST_SIMULATED_NAMES = 2
 """Largest number of simulated models that a page names."""
 
 
@@ -315,17 +323,18 @@ def simulated_sentence(models: Sequence[str]) -> str:
     >>> simulated_sentence(["openai/a"]), simulated_sentence(["planted/ada", "openai/a"])
     ('', 'Simulated: planted/ada is no real model.')
     """
-    simulated = [model for model in models if is_simulated(model)]
-    if not simulated:
+    simulated_models = [model for model in models if is_simulated(model)]
+    if not simulated_models:
         return ""
-    if len(simulated) == len(models):
+    if len(simulated_models) == len(models):
         return "Simulated: no real model answered."
-    if len(simulated) == 1:
-        return f"Simulated: {simulated[0]} is no real model."
-    names = ", ".join(simulated[:MOST_NAMES])
-    hidden = len(simulated) - MOST_NAMES
-    more = f" and {hidden} more" if hidden > 0 else ""
-    return f"Simulated: {names}{more} are no real models."
+    if len(simulated_models) == 1:
+        return f"Simulated: {simulated_models[0]} is no real model."
+    names = ", ".join(simulated_models[:MOST_SIMULATED_NAMES])
+    hidden_count = len(simulated_models) - MOST_SIMULATED_NAMES
+    if hidden_count > 0:
+        names += f" and {hidden_count} more"
+    return f"Simulated: {names} are no real models."
 
 
 class TooFull(PendingDeprecationWarning):
@@ -380,14 +389,16 @@ class Page:
         if self.answer:
             verdicts = "|".join(verdict.value for verdict in Verdict)
             assert re.match(rf"({verdicts})\b", self.answer), self.answer
-        words, columns = answer_words(self.answer), self.table.columns if self.table else ()
+        word_count = len(answer_words(self.answer))
+        line_count = len(self.notes)
+        column_count = len(self.table.columns) if self.table else 0
         if (
-            len(words) > WORDS
-            or len(self.notes) > LINES + len(self.parts)
-            or len(columns) > COLUMNS
+            word_count > MOST_ANSWER_WORDS
+            or line_count > LINES + len(self.parts)
+            or column_count > MOST_FIRST_COLUMNS
         ):
-            text = f"{len(words)} words, {len(self.notes)} lines, {len(columns)} columns: {self.answer}"
-            warnings.warn(text, TooFull, stacklevel=2)
+            counts = f"{word_count} words, {line_count} lines, {column_count} columns"
+            warnings.warn(f"{counts}: {self.answer}", TooFull, stacklevel=2)
 
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
@@ -406,9 +417,8 @@ class Page:
 
     def _repr_html_(self) -> str:
         """The page in a notebook, in a frame of its own."""
-        return Markup(
-            '<iframe srcdoc="{}" style="width:100%;height:44rem;border:0"></iframe>'
-        ).format(render(self, "."))
+        frame = Markup('<iframe srcdoc="{}" style="width:100%;height:44rem;border:0"></iframe>')
+        return frame.format(render(self, "."))
 
     @property
     def all_models(self) -> list[str]:
@@ -424,22 +434,24 @@ class Page:
     @property
     def lines(self) -> list[str]:
         """Lines that a command prints: the answer, and what follows it."""
-        return [*filter(None, [self.answer]), *self.notes]
+        return [self.answer, *self.notes] if self.answer else list(self.notes)
 
     @property
     def blocks(self) -> list[Block]:
         """The page as a part of another one: its answer, picture and table, and its headings
         folded.
         """
-        head, rest = self.verdict
-        first: list[Block] = (
-            [Markup("<strong>{}</strong>{}").format(clean(head), clean(rest))]
-            if self.answer
-            else []
-        )
-        first += [Figures([self.picture])] if self.picture else []
-        first += [self.table] if self.table else []
-        return [*first, *(Details(section.title, section.blocks) for section in self.sections)]
+        blocks: list[Block] = []
+        if self.answer:
+            verdict_text, further_text = self.verdict
+            answer = Markup("<strong>{}</strong>{}")
+            blocks.append(answer.format(clean(verdict_text), clean(further_text)))
+        if self.picture:
+            blocks.append(Figures([self.picture]))
+        if self.table:
+            blocks.append(self.table)
+        blocks += [Details(section.title, section.blocks) for section in self.sections]
+        return blocks
 
 
 def claim_page(
@@ -474,7 +486,10 @@ def claim_page(
         groups: Task → its claims, with subjects that several tasks share, where the answer counts
             both.
     """
-    answer, further = answer_over_groups(groups, words) if groups else answer_over(claims, words)
+    if groups:
+        answer, subject_lines = answer_over_groups(groups, words)
+    else:
+        answer, subject_lines = answer_over(claims, words)
     sections = headings(
         why=claims_section(claims, words, notes or {}),
         paper=paper,
@@ -490,7 +505,7 @@ def claim_page(
         tables=tables,
         claims=claims,
         words=words,
-        notes=[*lines, *further][:LINES],
+        notes=[*lines, *subject_lines][:LINES],
     )
 
 
@@ -501,12 +516,13 @@ def models_or_runs(names: Collection[str]) -> str:
     >>> models_or_runs(["m/a", "m/b"]), models_or_runs(["m/a, grader g", "m/a, grader h"])
     ('models', 'runs')
     """
-    return "models" if len({name.partition(",")[0] for name in names}) == len(names) else "runs"
+    models = {name.partition(",")[0] for name in names}
+    return "models" if len(models) == len(names) else "runs"
 
 
 def answer_words(text: str) -> list[str]:
     """The words of a text; numbers and signs are none, and a name is one."""
-    return [word for word in text.split(" ") if any(sign.isalpha() for sign in word)]
+    return [word for word in text.split(" ") if any(map(str.isalpha, word))]
 
 
 def write(page: Page, out: str) -> str:
@@ -519,23 +535,17 @@ def write(page: Page, out: str) -> str:
         InputError: The folder cannot be written. What was there is then unchanged.
     """
     earlier_logs = _logs_in(out)
-    logs = {
-        _file_name(log)
-        for name, table in page.frames.items()
-        if _runs(name)
-        for log in table["log"]
-    }
+    page_logs = set[str]()
+    for name, table in page.frames.items():
+        if name.rpartition("/")[2] == "runs":
+            page_logs |= {_file_name(log) for log in table["log"]}
     place(files_of(page, out), out)
-    if earlier_logs and logs and earlier_logs.isdisjoint(logs):
+    if earlier_logs and page_logs and earlier_logs.isdisjoint(page_logs):
         echo(
             f"{out} held a page of other logs, such as {min(earlier_logs)}: it is replaced",
             err=True,
         )
     return f"{out.rstrip('/')}/index.html"
-
-
-def _runs(name: str) -> bool:
-    return name.rpartition("/")[2] == "runs"
 
 
 def _file_name(log: str) -> str:
@@ -545,16 +555,20 @@ def _file_name(log: str) -> str:
 
 def _logs_in(out: str) -> set[str]:
     """Names of the logs of the page in a folder."""
-    system, inside = destination(out)
+    file_system, inner_path = destination(out)
     try:
-        found = [
-            *system.glob(f"{inside}/tables/runs.csv"),
-            *system.glob(f"{inside}/tables/*/runs.csv"),
+        table_files = [
+            *file_system.glob(f"{inner_path}/tables/runs.csv"),
+            *file_system.glob(f"{inner_path}/tables/*/runs.csv"),
         ]
-        tables = [pd.read_csv(io.BytesIO(system.cat_file(file))) for file in found]
+        tables = [pd.read_csv(io.BytesIO(file_system.cat_file(file))) for file in table_files]
     except (*refusals(), pd.errors.ParserError):  # what cannot be read is nobody's page
         return set()
-    return {_file_name(str(log)) for table in tables if "log" in table for log in table["log"]}
+    log_names = set[str]()
+    for table in tables:
+        if "log" in table:
+            log_names |= {_file_name(str(log)) for log in table["log"]}
+    return log_names
 
 
 def files_of(page: Page, out: str) -> dict[str, bytes]:
@@ -569,7 +583,8 @@ def files_of(page: Page, out: str) -> dict[str, bytes]:
         files[f"tables/{name}.json"] = cleaned(frame).to_json(orient="records", indent=1).encode()
     if dictionary:
         files["tables/columns.json"] = _json_file(dictionary)
-    if claims := claims_by_part(page):
+    claims = claims_by_part(page)
+    if claims:
         files["claims.json"] = _json_file(claims)
     for name in files:
         if name.endswith(".md"):
@@ -590,30 +605,27 @@ def claims_by_part(page: Page) -> dict[str, list[dict[str, Any]]]:
 
 
 def _json_file(content: Any) -> bytes:
-    return json_escaped(json.dumps(without_secrets(content), ensure_ascii=False, indent=1)).encode()
+    text = json.dumps(without_secrets(content), ensure_ascii=False, indent=1)
+    return json_escaped(text).encode()
 
 
 def render(page: Page, out: str) -> str:
     """The page as HTML; links to logs lead from the folder `out`."""
-    names = {model: name for model, name in model_names(page.all_models).items() if name != model}
-    longest = (
-        re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-        if names
-        else None
-    )
-
+    short_names = {
+        model: name for model, name in model_names(page.all_models).items() if name != model
+    }
+    longest_first = sorted(short_names, key=len, reverse=True)
+    full_name = re.compile("|".join(map(re.escape, longest_first)))
     mask = masker()
 
     def finalized(value: Any) -> Any:
-        if longest and isinstance(value, str) and not isinstance(value, Markup):
-            value = longest.sub(lambda name: names[name[0]], value)
         if isinstance(value, Log):
             return _link(value, out)
-        return (
-            plain(mask(value))
-            if isinstance(value, str) and not isinstance(value, Markup)
-            else value
-        )
+        if not isinstance(value, str) or isinstance(value, Markup):
+            return value
+        if short_names:
+            value = full_name.sub(lambda match: short_names[match[0]], value)
+        return plain(mask(value))
 
     environment = Environment(
         loader=PackageLoader("selfprobe.page", "."),
@@ -623,13 +635,15 @@ def render(page: Page, out: str) -> str:
         lstrip_blocks=True,
         finalize=finalized,
     )
-    style, script = (
-        Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8")
-        for kind in ("css", "js")
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+    script_digest = hashlib.sha256(script.encode()).digest()
+    return environment.get_template("page.html").render(
+        page=page,
+        style=Markup(style),
+        script=Markup(script),
+        script_sha256=base64.b64encode(script_digest).decode(),
     )
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    inline = {"style": Markup(style), "script": Markup(script), "script_sha256": allowed}
-    return environment.get_template("page.html").render(page=page, **inline)
 
 
 def _link(log: Log, out: str) -> Markup:

@@ -95,10 +95,10 @@ def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:
     remedy = f"; {check.remedy}" if check.remedy and with_remedy else ""
     if check.name in words.unmet:
         return _filled(words.unmet[check.name], claim, words, check) + remedy
-    difference = _difference_text(check, words)
-    numbers = "; ".join(filter(None, [check.compared_with, difference]))
+    comparison_parts = [check.compared_with, _difference_text(check, words)]
+    comparison = "; ".join(filter(None, comparison_parts))
     clause = f"is not shown to be {words.checks[check.name]}"
-    return f"{clause} ({numbers}){remedy}" if numbers else f"{clause}{remedy}"
+    return f"{clause} ({comparison}){remedy}" if comparison else f"{clause}{remedy}"
 
 
 def claim_sentence(claim: Claim, words: ClaimWords) -> str:
@@ -114,28 +114,35 @@ def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[s
         claims: At least one.
         words: Words of the study.
     """
-    ordered = ordered_claims(claims)
-    first = ordered[0]
-    count = len(ordered)
-    alike = sum(claim.verdict is first.verdict for claim in ordered)
-    clause = claim_clause(first, words)
-    if count == 1:
-        head = {
-            Verdict.YES: f"Yes, for {first.subject}: it",
-            Verdict.NO: f"No, not for {first.subject}: it",
-            Verdict.CANNOT_TELL: f"Cannot tell for {first.subject}: it",
-        }[first.verdict]
-        return f"{head} {clause}.", []
-    lines = [claim_sentence(claim, words) for claim in ordered[1:]]
-    if len(lines) > MOST_LINES:
-        hidden = len(lines) - MOST_LINES + 1
-        lines[MOST_LINES - 1 :] = [f"{hidden} more {words.kind} are on the page."]
-    head = {
-        Verdict.YES: f"Yes, for {alike} of {count} {words.kind}.",
-        Verdict.NO: f"No, not for any of {count} {words.kind}:",
-        Verdict.CANNOT_TELL: f"Cannot tell for {alike} of {count} {words.kind}:",
-    }[first.verdict]
-    return f"{head} {first.subject} {clause}.", lines
+    sorted_claims = ordered_claims(claims)
+    first_claim = sorted_claims[0]
+    subject = first_claim.subject
+    clause = claim_clause(first_claim, words)
+    if len(sorted_claims) == 1:
+        opening = {
+            Verdict.YES: f"Yes, for {subject}: it",
+            Verdict.NO: f"No, not for {subject}: it",
+            Verdict.CANNOT_TELL: f"Cannot tell for {subject}: it",
+        }[first_claim.verdict]
+        return f"{opening} {clause}.", []
+
+    claim_count = len(sorted_claims)
+    same_verdict_count = sum(claim.verdict is first_claim.verdict for claim in sorted_claims)
+    opening = {
+        Verdict.YES: f"Yes, for {same_verdict_count} of {claim_count} {words.kind}.",
+        Verdict.NO: f"No, not for any of {claim_count} {words.kind}:",
+        Verdict.CANNOT_TELL: f"Cannot tell for {same_verdict_count} of {claim_count} {words.kind}:",
+    }[first_claim.verdict]
+    lines = [claim_sentence(claim, words) for claim in sorted_claims[1:]]
+    return f"{opening} {subject} {clause}.", _shortened(lines, words.kind)
+
+
+def _shortened(lines: list[str], kind: str) -> list[str]:
+    """Lines of the terminal, the last of which counts those that are left out."""
+    if len(lines) <= MOST_LINES:
+        return lines
+    hidden_count = len(lines) - MOST_LINES + 1
+    return [*lines[: MOST_LINES - 1], f"{hidden_count} more {kind} are on the page."]
 
 
 def answer_over_groups(
@@ -154,31 +161,38 @@ def answer_over_groups(
     if len(claims_by_group) == 1:
         (claims,) = claims_by_group.values()
         return answer_over(claims, words)
-    first_claims = {group: strongest_claims(claims)[0] for group, claims in claims_by_group.items()}
-    group_of_first = {id(claim): group for group, claim in first_claims.items()}
-    ordered = strongest_claims(list(first_claims.values()))
-    first = ordered[0]
+    strongest_by_group = {
+        group: strongest_claims(claims)[0] for group, claims in claims_by_group.items()
+    }
+    group_of_claim = {id(claim): group for group, claim in strongest_by_group.items()}
+    sorted_claims = strongest_claims(list(strongest_by_group.values()))
+    first_claim = sorted_claims[0]
+    verdict = first_claim.verdict
+
     all_claims = [claim for claims in claims_by_group.values() for claim in claims]
-    subject_count = len({claim.subject for claim in all_claims})
-    alike_count = len({claim.subject for claim in all_claims if claim.verdict is first.verdict})
-    group_count = sum(claim.verdict is first.verdict for claim in first_claims.values())
-    groups = f"in {group_count} of {len(claims_by_group)} {kind}"
-    quoted = f"{group_of_first[id(first)]} {first.subject} {claim_clause(first, words, with_remedy=False)}."
-    answer = {
-        Verdict.YES: f"Yes, for {alike_count} of {subject_count} {words.kind} {groups}. In {quoted}",
-        Verdict.NO: f"No, not for any of {subject_count} {words.kind} in {len(claims_by_group)} {kind}: in {quoted}",
-        Verdict.CANNOT_TELL: f"Cannot tell for {alike_count} of {subject_count} {words.kind} {groups}: in {quoted}",
-    }[first.verdict]
-    lines = [
-        f"{group_of_first[id(claim)]}: {claim_sentence(claim, words)}" for claim in ordered[1:]
-    ]
-    unmet_check = first.first_unmet_check
-    if first.verdict is Verdict.CANNOT_TELL and unmet_check and unmet_check.remedy:
-        lines.insert(0, f"What would decide it: {unmet_check.remedy}.")
-    if len(lines) > MOST_LINES:
-        hidden = len(lines) - MOST_LINES + 1
-        lines[MOST_LINES - 1 :] = [f"{hidden} more {kind} are on the page."]
-    return answer, lines
+    all_subjects = {claim.subject for claim in all_claims}
+    verdict_subjects = {claim.subject for claim in all_claims if claim.verdict is verdict}
+    verdict_group_count = sum(claim.verdict is verdict for claim in sorted_claims)
+    group_count = len(claims_by_group)
+    subjects_and_groups = (
+        f"{len(verdict_subjects)} of {len(all_subjects)} {words.kind} "
+        f"in {verdict_group_count} of {group_count} {kind}"
+    )
+    opening = {
+        Verdict.YES: f"Yes, for {subjects_and_groups}. In",
+        Verdict.NO: f"No, not for any of {len(all_subjects)} {words.kind} in {group_count} {kind}: in",
+        Verdict.CANNOT_TELL: f"Cannot tell for {subjects_and_groups}: in",
+    }[verdict]
+    clause = claim_clause(first_claim, words, with_remedy=False)
+    answer = f"{opening} {group_of_claim[id(first_claim)]} {first_claim.subject} {clause}."
+
+    lines = []
+    unmet_check = first_claim.first_unmet_check
+    if verdict is Verdict.CANNOT_TELL and unmet_check and unmet_check.remedy:
+        lines.append(f"What would decide it: {unmet_check.remedy}.")
+    for claim in sorted_claims[1:]:
+        lines.append(f"{group_of_claim[id(claim)]}: {claim_sentence(claim, words)}")
+    return answer, _shortened(lines, kind)
 
 
 @dataclass(frozen=True)
@@ -217,7 +231,7 @@ def claims_as_json(claims: Sequence[Claim], words: ClaimWords) -> list[dict[str,
     """Claims for programs: each with its verdict, its sentence and the labels of its checks."""
     entries = []
     for claim in claims:
-        record = json.loads(_CLAIMS.dump_json([claim]))[0]
+        record = json.loads(_CLAIM_LIST_ADAPTER.dump_json([claim]))[0]
         for check in record["checks"]:
             check["label"] = words.checks[check["name"]]
         sentence = claim_sentence(claim, words)
@@ -225,8 +239,8 @@ def claims_as_json(claims: Sequence[Claim], words: ClaimWords) -> list[dict[str,
     return entries
 
 
-_CLAIMS = TypeAdapter(list[Claim])
-_NUMBERS = {"value", "low", "high", "se", "df", "p_value", "smallest"}
+_CLAIM_LIST_ADAPTER = TypeAdapter(list[Claim])
+_NUMBER_KEYS = {"value", "low", "high", "se", "df", "p_value", "smallest"}
 
 
 def claims_from_json(text: str) -> list[Claim]:
@@ -235,16 +249,17 @@ def claims_from_json(text: str) -> list[Claim]:
     Raises:
         ValueError: It does not hold claims.
     """
-    return _CLAIMS.validate_python(_with_nan(json.loads(text)))
+    return _CLAIM_LIST_ADAPTER.validate_python(_with_nan(json.loads(text)))
 
 
 def _with_nan(entry: Any) -> Any:
     """A JSON value in which null stands for NaN where a number belongs."""
     if isinstance(entry, list):
-        return [_with_nan(part) for part in entry]
+        return [_with_nan(element) for element in entry]
     if not isinstance(entry, dict):
         return entry
-    return {
-        key: math.nan if part is None and key in _NUMBERS else _with_nan(part)
-        for key, part in entry.items()
-    }
+    entry_with_nan = {}
+    for key, value in entry.items():
+        is_undefined = value is None and key in _NUMBER_KEYS
+        entry_with_nan[key] = math.nan if is_undefined else _with_nan(value)
+    return entry_with_nan

@@ -161,24 +161,23 @@ class RowTable:
         headings = headings_of(self.row_type)
         names = [name for name, heading in headings.items() if heading.on_page]
         if self.hides_empty and self.rows:
-            names = [
-                name
-                for name in names
-                if any(not _is_empty(getattr(row, name)) for row in self.rows)
-            ]
+            names = [name for name in names if self._has_values(name)]
         return columns_of(self.row_type, *names)
+
+    def _has_values(self, name: str) -> bool:
+        return not all(_is_empty(getattr(row, name)) for row in self.rows)
 
     @property
     def frame(self) -> pd.DataFrame:
         """The table of the files: an estimate has a column each for value, low, high and n."""
         records = [dict(_flat_record(self.row_type, row)) for row in self.rows]
         frame = pd.DataFrame(records, columns=list(self.dictionary))
-        counts = [
+        count_fields = [
             name
             for name in headings_of(self.row_type)
             if _field_type(self.row_type, name) == int | None
         ]
-        return frame.astype(dict.fromkeys(counts, "Int64"))
+        return frame.astype(dict.fromkeys(count_fields, "Int64"))
 
     @property
     def dictionary(self) -> dict[str, dict[str, str]]:
@@ -246,21 +245,21 @@ def rows_of_frame(row_type: type, frame: pd.DataFrame, *, unit: str) -> list[Any
         unit: Name of an independent unit of the estimates.
     """
     rows = []
+    names = list(headings_of(row_type))
     for record in frame.to_dict("records"):
-        fields_of_row = {
-            name: _field_value(row_type, name, record, unit) for name in headings_of(row_type)
-        }
-        rows.append(row_type(**fields_of_row))
+        values = {name: _field_value(row_type, name, record, unit) for name in names}
+        rows.append(row_type(**values))
     return rows
 
 
 def _field_value(row_type: type, name: str, record: dict[Any, Any], unit: str) -> Any:
     field_type = _field_type(row_type, name)
     if field_type is Estimate:
-        value, low, high, n = (
-            record[estimate_column(name, part)] for part in ("value", "low", "high", "n")
-        )
-        return Estimate(float(value), float(low), float(high), int(n), unit)
+        value = float(record[estimate_column(name, "value")])
+        low = float(record[estimate_column(name, "low")])
+        high = float(record[estimate_column(name, "high")])
+        unit_count = int(record[estimate_column(name, "n")])
+        return Estimate(value, low, high, unit_count, unit)
     value = record[name]
     if field_type is str:
         return "" if isinstance(value, float) else str(value)

@@ -30,25 +30,26 @@ def fixed(x: float, digits: int = 2, *, signed: bool = False) -> str:
     text = f"{abs(x):.{digits}f}"
     if float(text) == 0:
         return text
-    sign = MINUS if x < 0 else "+" if signed else ""
-    return f"{sign}{text}"
+    if x < 0:
+        return f"{MINUS}{text}"
+    return f"+{text}" if signed else text
 
 
 def shown(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
     """`0.61 [0.55, 0.67]`; without an interval or a value the reason, `0.61 (one item)` or `– (no
     data)`.
     """
-    stated = getattr(estimate, "reason", "")
-    reason = stated if isinstance(stated, str) else ""  # a table has NaN for none
+    reason = getattr(estimate, "reason", "")
+    if not isinstance(reason, str):  # a table has NaN for none
+        reason = ""
     if math.isnan(estimate.value):
         return f"– ({reason})" if reason else "–"
-    value, low, high = (
-        "" if math.isnan(x) else fixed(x, digits, signed=sign)
-        for x in (estimate.value, estimate.low, estimate.high)
-    )
-    if not low:
-        return f"{value} ({reason or 'no interval'})"
-    return f"{value} [{low}, {high}]"
+    value_text = fixed(estimate.value, digits, signed=sign)
+    if math.isnan(estimate.low):
+        return f"{value_text} ({reason or 'no interval'})"
+    low_text = fixed(estimate.low, digits, signed=sign)
+    high_text = fixed(estimate.high, digits, signed=sign)
+    return f"{value_text} [{low_text}, {high_text}]"
 
 
 def number(x: float | None, digits: int = 2) -> str:
@@ -80,7 +81,9 @@ def percents(estimate: Interval) -> str:
     """`88 % [79, 94]`, or a dash."""
     if math.isnan(estimate.low):
         return percent(estimate.value)
-    return f"{percent(estimate.value)} [{fixed(100 * estimate.low, 0)}, {fixed(100 * estimate.high, 0)}]"
+    low_text = fixed(100 * estimate.low, 0)
+    high_text = fixed(100 * estimate.high, 0)
+    return f"{percent(estimate.value)} [{low_text}, {high_text}]"
 
 
 def points(estimate: Interval) -> str:
@@ -110,7 +113,9 @@ def p_digits(p: float) -> str:
     """
     if math.isnan(p):
         return "–"
-    return "< 0.0001" if p < 0.0001 else f"{p:#.2g}" if p < 0.995 else "1.0"
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:#.2g}" if p < 0.995 else "1.0"
 
 
 def with_short_p(text: str) -> str:

@@ -153,15 +153,15 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     names = {}
     for model in models:
         stem, _, settings = model.partition("?")
-        settings_of_namesakes = []
+        common_settings = set(parse_qsl(settings))
         for namesake in models:
             namesake_stem, _, namesake_settings = namesake.partition("?")
             if namesake_stem == stem:
-                settings_of_namesakes.append(dict(parse_qsl(namesake_settings)))
+                common_settings &= set(dict(parse_qsl(namesake_settings)).items())
         differing_settings = [
             f"{key}={value}"
             for key, value in parse_qsl(settings)
-            if any(namesake.get(key) != value for namesake in settings_of_namesakes)
+            if (key, value) not in common_settings
         ]
         names[model] = f"{stem}?{'&'.join(differing_settings)}" if differing_settings else stem
     if len(set(names.values())) < len(names):

@@ -59,7 +59,7 @@ class Settings:
     prompt_cache: bool
 
 
-class Served:
+class LlamaServer:
     """A running llama.cpp server: the weights, a loopback address and the key that it asks for.
 
     It ends with its last handle, or before the interpreter does.
@@ -73,12 +73,11 @@ class Served:
 
         params = xllamacpp.CommonParams()
         params.model.path = str(settings.path)
-        params.model_alias = {
-            settings.path.name
-        }  # what replies call it, else the path on this machine
+        params.model_alias = {settings.path.name}  # in replies, else the path on this machine
         params.n_parallel = settings.slots
         params.n_ctx = settings.context * settings.slots
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+        params.cpuparams.n_threads = settings.threads
+        params.cpuparams_batch.n_threads = settings.threads
         params.cache_prompt = settings.prompt_cache
         params.cache_ram_mib = 0  # or up to 8 GB of earlier prompts
         params.fit_params = False  # sizes to the GPU's free memory: 0.3 s for nothing on a CPU
@@ -87,9 +86,8 @@ class Served:
         params.sampling.min_p = 0.0
         params.hostnames = ["127.0.0.1"]  # with port 0, any free one
         params.ui = False
-        self.key = secrets.token_hex(
-            16
-        )  # other users and web pages of this machine can reach loopback too
+        # Other users and web pages of this machine can reach loopback too.
+        self.key = secrets.token_hex(16)
         params.api_keys = [self.key]
         params.verbosity = 3 if os.environ.get("SELFPROBE_DEBUG") else -1
         try:
@@ -106,24 +104,25 @@ class Served:
         self.server = None
 
 
-_served: weakref.WeakValueDictionary[Settings, Served] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_running_servers: weakref.WeakValueDictionary[Settings, LlamaServer] = weakref.WeakValueDictionary()
+_servers_lock = threading.Lock()
 
 
-def serve(settings: Settings) -> Served:
+def serve(settings: Settings) -> LlamaServer:
     """Return the running server of these settings, or start it."""
-    with _lock:
-        served = _served.get(settings)
-        if served is None:
-            served = _served[settings] = Served(settings)
-        return served
+    with _servers_lock:
+        server = _running_servers.get(settings)
+        if server is None:
+            server = LlamaServer(settings)
+            _running_servers[settings] = server
+        return server
 
 
 @atexit.register
 def _stop_all() -> None:
     """Join llama.cpp's threads while the interpreter can still do it."""
-    for served in list(_served.values()):
-        served.stop()
+    for server in list(_running_servers.values()):
+        server.stop()
 
 
 def weights_path(model_name: str) -> Path:
@@ -136,18 +135,20 @@ def weights_path(model_name: str) -> Path:
     if model_name == SMOLLM2:
         return _smollm2_path()
     path = Path(model_name).expanduser()
-    choices = (
+    expectation = (
         f"Expected embedded/{SMOLLM2}, or embedded/ and the absolute path of a GGUF file "
         f"(embedded//dir/x.gguf)"
     )
     if not path.is_absolute():
-        raise PrerequisiteError(f"{choices}; got embedded/{model_name}.")
+        raise PrerequisiteError(f"{expectation}; got embedded/{model_name}.")
     if not path.is_file():
-        raise PrerequisiteError(f"{choices}; there is no file {path}.")
+        raise PrerequisiteError(f"{expectation}; there is no file {path}.")
     with path.open("rb") as file:
-        magic = file.read(4)
-    if magic != b"GGUF":
-        raise PrerequisiteError(f"{choices}; {path} begins with {magic!r}, which is not GGUF.")
+        first_bytes = file.read(4)
+    if first_bytes != b"GGUF":
+        raise PrerequisiteError(
+            f"{expectation}; {path} begins with {first_bytes!r}, which is not GGUF."
+        )
     return path.resolve()
 
 
@@ -161,10 +162,11 @@ def default_threads() -> int:
     """The cores that this process may use, at most four: more wait for each other on a model this
     small.
     """
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return min(cores, 4)
+    if hasattr(os, "sched_getaffinity"):
+        core_count = len(os.sched_getaffinity(0))
+    else:
+        core_count = os.cpu_count() or 1
+    return min(core_count, 4)
 
 
 class EmbeddedAPI(OpenAICompatibleAPI):
@@ -188,11 +190,12 @@ class EmbeddedAPI(OpenAICompatibleAPI):
                 f"{name} is served in this process and takes no base URL, got {base_url}."
             )
         if unknown:
-            known = "slots, threads, context, prompt_cache"
             raise PrerequisiteError(
-                f"{name} takes the model arguments {known}; got {', '.join(unknown)}."
+                f"{name} takes the model arguments slots, threads, context, prompt_cache; "
+                f"got {', '.join(unknown)}."
             )
-        threads = default_threads() if threads is None else threads
+        if threads is None:
+            threads = default_threads()
         for argument, value in (("slots", slots), ("threads", threads), ("context", context)):
             if not isinstance(value, int) or value < 1:
                 raise PrerequisiteError(
@@ -200,14 +203,14 @@ class EmbeddedAPI(OpenAICompatibleAPI):
                 )
         self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
         self.slots = slots  # selfprobe's solvers open so many connections
-        self.served = serve(self.settings)
+        self.server = serve(self.settings)
         # Inspect's cache keys answers by base URL, and the server's port is new in every process.
         identity = f"http://embedded{self.settings.path}"
-        super().__init__(model_name, identity, self.served.key, config, service="embedded")
+        super().__init__(model_name, identity, self.server.key, config, service="embedded")
 
     @override
     def _create_client(self) -> AsyncOpenAI:
-        return super()._create_client().with_options(base_url=self.served.url)
+        return super()._create_client().with_options(base_url=self.server.url)
 
     @property
     @override
@@ -218,7 +221,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
     @override
     def connection_key(self) -> str:
         """Key of the server: handles that share a server share its connections."""
-        return self.served.url
+        return self.server.url
 
     @override
     def max_connections(self) -> int:
@@ -250,16 +253,22 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         """Tokens a second that the model reads and that it writes here, as busy as the machine is
         (two timed calls).
         """
-        told: list[ChatMessage] = [ChatMessageUser(content="A word and another word. " * 20)]
-        first, second = [await self._timed(told, limit) for limit in (1, 25)]
-        return first[1] / first[0], 24 / max(second[0] - first[0], 1e-3)
+        prompt: list[ChatMessage] = [ChatMessageUser(content="A word and another word. " * 20)]
+        short_seconds, input_tokens = await self._seconds_and_input_tokens(prompt, 1)
+        long_seconds, _ = await self._seconds_and_input_tokens(prompt, 25)
+        writing_seconds = max(long_seconds - short_seconds, 1e-3)
+        return input_tokens / short_seconds, 24 / writing_seconds
 
-    async def _timed(self, prompt: list[ChatMessage], limit: int) -> tuple[float, int]:
-        began, config = time.monotonic(), GenerateConfig(max_tokens=limit, temperature=0)
-        output = await self.generate(prompt, [], "none", config)
-        answer = output[0] if isinstance(output, tuple) else output
-        usage = answer.usage if isinstance(answer, ModelOutput) else None
-        return time.monotonic() - began, usage.input_tokens if usage else 0
+    async def _seconds_and_input_tokens(
+        self, prompt: list[ChatMessage], max_tokens: int
+    ) -> tuple[float, int]:
+        start_time = time.monotonic()
+        config = GenerateConfig(max_tokens=max_tokens, temperature=0)
+        result = await self.generate(prompt, [], "none", config)
+        output = result[0] if isinstance(result, tuple) else result
+        usage = output.usage if isinstance(output, ModelOutput) else None
+        seconds = time.monotonic() - start_time
+        return seconds, usage.input_tokens if usage else 0
 
     @override
     def handle_bad_request(self, ex: APIStatusError) -> ModelOutput | Exception:

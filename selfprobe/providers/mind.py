@@ -35,19 +35,18 @@ class Mind:
     seed: int | None = None
     """Seed of the call, when it samples (temperature above 0); None otherwise."""
 
-    def chance(self, *about: object) -> float:
-        """A uniform number in [0, 1) fixed by the name, the seed and `about`."""
-        return chance(self.name, self.seed, *about)
+    def chance(self, *draw_parts: object) -> float:
+        """A uniform number in [0, 1) fixed by the name, the seed and `draw_parts`."""
+        return chance(self.name, self.seed, *draw_parts)
 
-    def happens(self, setting: str, *about: object) -> bool:
+    def happens(self, setting: str, *draw_parts: object) -> bool:
         """True if an event with the planted probability `setting` happens here."""
-        return self.chance(setting, *about) < self.settings[setting]
+        return self.chance(setting, *draw_parts) < self.settings[setting]
 
     def paragraph(self, prompt: str) -> str:
         """Paragraph of this model when asked `prompt`: 25 to 50 words."""
-        return " ".join(
-            self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt)))
-        )
+        word_count = 25 + int(26 * self.chance("length", prompt))
+        return " ".join(self.word(prompt, k) for k in range(1, word_count + 1))
 
     def word(self, prompt: str, k: int) -> str:
         """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else
@@ -56,33 +55,32 @@ class Mind:
         Before that, with chance `echo`, the word of the prompt that this mind's rule copies there.
         """
         if self.happens("echo", prompt, k):
-            return echoed(prompt, k, self.place)
+            return echoed_word(prompt, k, self.echo_rule)
         if self.happens("common", prompt, k):
             return shared_word(prompt, k, self.seed)
-        own = _WORDS[int(len(_WORDS) * self.chance("own", prompt, k))]
-        return own + hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest().translate(
-            _LETTERS
-        )
+        stem = _WORDS[int(len(_WORDS) * self.chance("own", prompt, k))]
+        name_digest = hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest()
+        return stem + name_digest.translate(_LETTER_OF_DIGIT)
 
     @property
-    def place(self) -> int:
-        """The rule by which it echoes, one of PLACES; one mind's own for good."""
-        return int(PLACES * chance(self.name, "place"))
+    def echo_rule(self) -> int:
+        """The rule by which it echoes, from 0 to ECHO_RULES - 1; one mind's own for good."""
+        return int(ECHO_RULES * chance(self.name, "place"))
 
 
-PLACES = 6
-"""Rules of echoing: how far before the end of a prompt a word is copied."""
+ECHO_RULES = 6
+"""Number of rules of echoing: how far before the end of a prompt a word is copied."""
 
 
-def echoed(prompt: str, k: int, place: int) -> str:
-    """The word of a prompt that a rule copies as the k-th one: at this place from the end, later
+def echoed_word(prompt: str, k: int, echo_rule: int) -> str:
+    """The word of a prompt that a rule copies as the k-th one: so many words from the end, later
     words before it.
     """
-    words: list[str] = re.findall(r"\w+", prompt) or ["nothing"]
-    return words[-(place + k) % len(words)].lower()
+    prompt_words: list[str] = re.findall(r"\w+", prompt) or ["nothing"]
+    return prompt_words[-(echo_rule + k) % len(prompt_words)].lower()
 
 
-_LETTERS = str.maketrans("0123456789abcdef", "bdfghjklmnprstvz")
+_LETTER_OF_DIGIT = str.maketrans("0123456789abcdef", "bdfghjklmnprstvz")
 
 
 def chance(*parts: object) -> float:
@@ -98,7 +96,7 @@ def shared_word(prompt: str, k: int, seed: int | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Said:
+class ShortReply:
     """A short reply with the candidates for its first token, for a call that asks for logprobs."""
 
     text: str
@@ -106,7 +104,7 @@ class Said:
     """Token → probability; empty where this provider gives none."""
 
 
-Reply = Callable[[Mind, dict[str, str]], str | Said | ModelOutput]
+Reply = Callable[[Mind, dict[str, str]], str | ShortReply | ModelOutput]
 
 
 @dataclass(frozen=True)
@@ -126,13 +124,16 @@ class Behaviour:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The template as a pattern whose groups are its fields."""
-        parts, seen = [], set[str]()
-        for text, name, _, _ in Formatter().parse(self.template):
-            parts.append(re.escape(text))
-            if name:
-                parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.*?)")
-                seen.add(name)
-        return re.compile("".join(parts), re.DOTALL)
+        pattern_parts = []
+        field_names = set[str]()
+        for literal_text, field_name, _, _ in Formatter().parse(self.template):
+            pattern_parts.append(re.escape(literal_text))
+            if field_name in field_names:
+                pattern_parts.append(f"(?P={field_name})")
+            elif field_name:
+                pattern_parts.append(f"(?P<{field_name}>.*?)")
+                field_names.add(field_name)
+        return re.compile("".join(pattern_parts), re.DOTALL)
 
 
 BEHAVIOURS: list[Behaviour] = []
@@ -159,17 +160,17 @@ def behaviour(
     return register
 
 
-BY_ACCESS: dict[str, str | None] = {}
+OTHER_SETTING: dict[str, str | None] = {}
 """Chance that a model knows something of itself → the chance that it knows it of another; None
 where it could not.
 """
 
 
-GUESSES: dict[str, float] = {}
+GUESS_CHANCE: dict[str, float] = {}
 """Chance that a model is right about another → what a blind guess reaches, for `skill=…`."""
 
 
-def by_access(setting: str, other: str | None = None, *, guess: float = 0.0) -> None:
+def by_access(setting: str, other_setting: str | None = None, *, guess: float = 0.0) -> None:
     """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own
     name.
 
@@ -179,24 +180,24 @@ def by_access(setting: str, other: str | None = None, *, guess: float = 0.0) -> 
 
     Args:
         setting: Chance that it knows something of itself.
-        other: Chance that it knows the same of another model.
+        other_setting: Chance that it knows the same of another model.
         guess: Chance that a blind guess is right, where there are options to choose from.
     """
-    BY_ACCESS[setting] = other
-    if other:
-        common_setting("skill", other)
-        GUESSES[other] = guess
+    OTHER_SETTING[setting] = other_setting
+    if other_setting:
+        common_setting("skill", other_setting)
+        GUESS_CHANCE[other_setting] = guess
 
 
-STANDS_FOR: dict[str, str] = {}
+COMMON_SETTING: dict[str, str] = {}
 """A task's own setting → the setting of every task that decides it where it is not given by its own
 name.
 """
 
 
-def common_setting(setting: str, *settings: str) -> None:
+def common_setting(setting: str, *task_settings: str) -> None:
     """Let a setting that means the same in every task decide tasks' own settings."""
-    STANDS_FOR.update(dict.fromkeys(settings, setting))
+    COMMON_SETTING.update(dict.fromkeys(task_settings, setting))
 
 
 Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]

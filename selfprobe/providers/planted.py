@@ -55,13 +55,13 @@ from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import (
     BEHAVIOURS,
-    BY_ACCESS,
+    COMMON_SETTING,
     DRESS_SETTINGS,
     DRESSINGS,
-    GUESSES,
-    STANDS_FOR,
+    GUESS_CHANCE,
+    OTHER_SETTING,
     Mind,
-    Said,
+    ShortReply,
 )
 from selfprobe.providers.names import FAULTS, split_name
 
@@ -70,7 +70,7 @@ DEFAULTS: dict[str, float] = {
     "echo": 0.0,
     "skill": 0.0,
     "prefers": 0.8,
-    **dict.fromkeys((*FAULTS, *(f"act_{f}" for f in FAULTS[1:])), 0.0),
+    **dict.fromkeys((*FAULTS, *(f"act_{fault}" for fault in FAULTS[1:])), 0.0),
 }
 
 _MALFORMED = (
@@ -88,8 +88,8 @@ behaviours.register_all()
 def known_settings() -> dict[str, float]:
     """Every setting of a planted model, with its default."""
     settings = dict(DEFAULTS)
-    for known_behaviour in BEHAVIOURS:
-        settings |= known_behaviour.settings
+    for behaviour in BEHAVIOURS:
+        settings |= behaviour.settings
     return settings | DRESS_SETTINGS
 
 
@@ -105,12 +105,12 @@ def parse_name(model_name: str, model_args: Mapping[str, Any]) -> tuple[str, dic
     except ValueError as error:
         raise InputError(str(error)) from None
     settings = defaults | named_settings
-    for task_setting, common_setting in STANDS_FOR.items():
+    for task_setting, common_setting in COMMON_SETTING.items():
         if common_setting in named_settings and task_setting not in named_settings:
-            guess = GUESSES.get(task_setting, 0.0)
+            guess = GUESS_CHANCE.get(task_setting, 0.0)
             settings[task_setting] = guess + settings[common_setting] * (1 - guess)
     if "access" in named_settings:
-        for self_setting, other_setting in BY_ACCESS.items():
+        for self_setting, other_setting in OTHER_SETTING.items():
             if self_setting not in named_settings:
                 other_chance = settings[other_setting] if other_setting else 0.0
                 settings[self_setting] = other_chance + settings["access"] * (1 - other_chance)
@@ -145,30 +145,43 @@ class PlantedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        prompt = next((m.text for m in reversed(input) if m.role == "user"), "")
-        mind = Mind(self.name, self.settings, input, config.seed if config.temperature else None)
-        for known in BEHAVIOURS:
-            if asked := known.pattern.fullmatch(prompt):
-                reply, observes = known.reply(mind, asked.groupdict()), known.observes
+        user_texts = [message.text for message in input if message.role == "user"]
+        prompt = user_texts[-1] if user_texts else ""
+        seed = config.seed if config.temperature else None
+        mind = Mind(self.name, self.settings, input, seed)
+
+        reply: str | ShortReply | ModelOutput = ""
+        observes = False
+        is_known_prompt = False
+        for behaviour in BEHAVIOURS:
+            prompt_match = behaviour.pattern.fullmatch(prompt)
+            if prompt_match:
+                reply = behaviour.reply(mind, prompt_match.groupdict())
+                observes = behaviour.observes
+                is_known_prompt = True
                 break
-        else:
-            reply, observes, known = mind.paragraph(prompt), False, None
+        if not is_known_prompt:
+            reply = mind.paragraph(prompt)
         if isinstance(reply, ModelOutput):
             return reply
-        meant = reply.text if isinstance(reply, Said) else reply
+
+        intended_text = reply.text if isinstance(reply, ShortReply) else reply
         # Of a conversation all of it: the same question is put about many.
-        text, stop = _spoiled(mind, meant, "\x1f".join(m.text for m in input), observes=observes)
-        output = self.output(text, stop, prompt)
-        if isinstance(reply, Said) and reply.candidates and config.logprobs and text:
-            candidates = reply.candidates if text == meant else {text.split()[0]: 0.9}
+        conversation = "\x1f".join(message.text for message in input)
+        text, stop_reason = _spoiled(mind, intended_text, conversation, observes=observes)
+        output = self.output(text, stop_reason, prompt)
+        if isinstance(reply, ShortReply) and reply.candidates and config.logprobs and text:
+            candidates = reply.candidates if text == intended_text else {text.split()[0]: 0.9}
             output.choices[0].logprobs = Logprobs(content=[_first_token(candidates)])
-        for dress in DRESSINGS if known is None else []:
-            dress(mind, output, config)
+        if not is_known_prompt:
+            for dress in DRESSINGS:
+                dress(mind, output, config)
         return output
 
-    def output(self, text: str, stop: StopReason, prompt: str) -> ModelOutput:
+    def output(self, text: str, stop_reason: StopReason, prompt: str) -> ModelOutput:
         """A ModelOutput with its usage (without one Inspect would fetch a tokenizer)."""
-        spent, written = len(prompt) // 4 + 1, len(text) // 4 + 1
+        input_tokens = len(prompt) // 4 + 1
+        output_tokens = len(text) // 4 + 1
         return ModelOutput(
             model=self.model_name,
             choices=[
@@ -176,11 +189,13 @@ class PlantedAPI(ModelAPI):
                     message=ChatMessageAssistant(
                         content=text, model=self.model_name, source="generate"
                     ),
-                    stop_reason=stop,
+                    stop_reason=stop_reason,
                 )
             ],
             usage=ModelUsage(
-                input_tokens=spent, output_tokens=written, total_tokens=spent + written
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                total_tokens=input_tokens + output_tokens,
             ),
         )
 

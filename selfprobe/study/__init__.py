@@ -315,7 +315,7 @@ class Study(BaseModel):
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-        busy.calls = busy.Calls(planned_calls, most=self.how.cost_limit)
+        busy.calls = busy.Calls(planned_calls, dollar_limit=self.how.cost_limit)
         finished_runs = []
         try:
             for wave in self.waves():

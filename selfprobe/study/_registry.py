@@ -28,13 +28,13 @@ from selfprobe.text.docstrings import docstring_summary
 
 __all__ = ["embedded", "planted", "steered", "tasks"]
 
-FOLDERS = (
+TASK_PACKAGES = (
     selfprobe.introspect_tasks,
     selfprobe.evalawareness_tasks,
     selfprobe.preference_tasks,
     selfprobe.building,
 )
-"""Folders of task files. A file `x.py` there with a task `x` (or its name in FULL) is a task of the
+"""Packages of task files. A file `x.py` there with a task `x` (or its name in FULL) is a task of the
 suite.
 """
 
@@ -42,9 +42,8 @@ suite.
 @modelapi(name="embedded")
 def embedded() -> type[ModelAPI]:
     """Models that llama.cpp serves inside this process."""
-    from selfprobe.providers.embedded import (
-        EmbeddedAPI,
-    )  # brings the openai package: 0.8 s of every start otherwise
+    # Brings the openai package: 0.8 s of every start otherwise.
+    from selfprobe.providers.embedded import EmbeddedAPI
 
     check_overrides(EmbeddedAPI, ("model_name", "base_url", "api_key", "config", "service"))
     return EmbeddedAPI
@@ -64,45 +63,54 @@ def steered() -> type[ModelAPI]:
 
 @cache
 def _modules() -> dict[str, ModuleType]:
-    modules: dict[str, ModuleType] = {}
-    homes: dict[str, ModuleType] = {}
-    for folder in FOLDERS:
-        for info in pkgutil.iter_modules(folder.__path__):
+    """Task → the module of its file, in the order of the files."""
+    module_by_file_task: dict[str, ModuleType] = {}
+    module_by_task: dict[str, ModuleType] = {}
+    for package in TASK_PACKAGES:
+        for info in pkgutil.iter_modules(package.__path__):
             try:
-                module = import_module(f"{folder.__name__}.{info.name}")
+                module = import_module(f"{package.__name__}.{info.name}")
             except InputError:
                 raise
-            except (
-                Exception
-            ) as error:  # a stranger's file may raise anything; the other tasks go on
-                warn_once(
-                    f"{_place(error, f'{info.name}.py')}: {one_line(error)}; its task is left out"
-                )
+            except Exception as error:  # a stranger's file may raise anything; the others go on
+                error_place = _error_place(error, f"{info.name}.py")
+                warn_once(f"{error_place}: {one_line(error)}; its task is left out")
                 continue
-            for task in vars(module).values():
-                kind = getattr(getattr(task, "__registry_info__", None), "type", None)
-                if kind != "task" or task.__module__ != module.__name__:
-                    continue
-                name = SHORT.get(task.__name__, task.__name__)
-                if (home := homes.setdefault(name, module)) is not module:
+            for task_name in _task_names(module):
+                first_module = module_by_task.setdefault(task_name, module)
+                if first_module is not module:
                     raise InputError(
-                        f"two task files have a task {name}: {home.__file__} and {module.__file__}; rename one"
+                        f"two task files have a task {task_name}: {first_module.__file__} and "
+                        f"{module.__file__}; rename one"
                     )
-                if name == SHORT.get(info.name, info.name):
-                    modules[name] = module
-    return modules
+                if task_name == SHORT.get(info.name, info.name):
+                    module_by_file_task[task_name] = module
+    return module_by_file_task
 
 
-def _place(error: Exception, file: str) -> str:
+def _task_names(module: ModuleType) -> list[str]:
+    """Short names of the tasks that a module defines."""
+    task_names = []
+    for member in vars(module).values():
+        registry_info = getattr(member, "__registry_info__", None)
+        is_task = getattr(registry_info, "type", None) == "task"
+        if is_task and member.__module__ == module.__name__:
+            task_names.append(SHORT.get(member.__name__, member.__name__))
+    return task_names
+
+
+def _error_place(error: Exception, file_name: str) -> str:
     """File and line of a task file's error."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"
-    frames = [
+    file_frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).name == file
+        if Path(frame.filename).name == file_name
     ]
-    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else file
+    if not file_frames:
+        return file_name
+    return f"{file_frames[-1].filename}, line {file_frames[-1].lineno}"
 
 
 def tasks() -> dict[str, Callable[..., Task]]:
@@ -116,12 +124,10 @@ def short_name(task: str) -> str:
     """
     file = Path(task.partition("@")[0])
     if file.suffix == ".py" and file.is_file():
-        ours = (
-            name
-            for name, module in _modules().items()
-            if module.__file__ and file.samefile(module.__file__)
-        )
-        return next(ours, task)
+        for name, module in _modules().items():
+            if module.__file__ and file.samefile(module.__file__):
+                return name
+        return task
     name = task.removeprefix("selfprobe/")
     return SHORT.get(name, name)
 
@@ -133,8 +139,8 @@ def summary_of(task: str) -> str:
 
 def paper_of(task: str) -> str | None:
     """The number of the paper that a task file's docstring names first, where it names one."""
-    named = re.search(r"\bPaper (\d{3})\b", _modules()[task].__doc__ or "")
-    return named[1] if named else None
+    paper_match = re.search(r"\bPaper (\d{3})\b", _modules()[task].__doc__ or "")
+    return paper_match[1] if paper_match else None
 
 
 def declared_calls(task: str) -> int | None:
@@ -168,9 +174,9 @@ def measures() -> Mapping[str, Measure]:
         InputError: A `MEASURE` that does not fit its task; names the file.
     """
     return {
-        task: _checked(m.__file__, m.MEASURE)
-        for task, m in _modules().items()
-        if hasattr(m, "MEASURE")
+        task: _checked_measure(module.__file__, module.MEASURE)
+        for task, module in _modules().items()
+        if hasattr(module, "MEASURE")
     }
 
 
@@ -181,7 +187,7 @@ def takes_about(task: str) -> bool:
     return "about" in defaults_of(task)
 
 
-def _checked(file: str | None, measure: object) -> Measure:
+def _checked_measure(file: str | None, measure: object) -> Measure:
     if not isinstance(measure, Measure):
         raise InputError(f"{file}: MEASURE must be a Measure, got {type(measure).__name__}")
     if isinstance(measure.acts, str):
@@ -190,14 +196,13 @@ def _checked(file: str | None, measure: object) -> Measure:
         )
     if measure.observer < 0 or measure.target < 0 or not measure.acts:
         raise InputError(
-            f"{file}: expected MEASURE to have acts and no negative calls; got acts {measure.acts}, "
-            f"{measure.observer} of the observer, {measure.target} of the target"
+            f"{file}: expected MEASURE to have acts and no negative calls; got acts "
+            f"{measure.acts}, {measure.observer} of the observer, {measure.target} of the target"
         )
     return measure
 
 
 tasks()
-if (
-    "inspect_scout" in sys.modules
-):  # Scout looks its scanners up here, and nobody else needs to wait for it
+# Scout looks its scanners up here, and nobody else needs to wait for it.
+if "inspect_scout" in sys.modules:
     import_module("selfprobe.scout")

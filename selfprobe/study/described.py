@@ -344,9 +344,9 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
 def _rehearsed(task: str, args: str) -> tuple[Rehearsed, tuple[str, ...]]:
     """Calls for an item of a task, and the names of the acts that it records."""
     calls_by_item, acts = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
-    observer_calls = [
-        [call for call in item_calls if call.role is None] for item_calls in calls_by_item
-    ]
+    observer_calls = []
+    for item_calls in calls_by_item:
+        observer_calls.append([call for call in item_calls if call.role is None])
     return Rehearsed(_counted(calls_by_item), _counted(observer_calls)), acts
 
 

@@ -47,21 +47,15 @@ def said_plainly(going_on: str) -> Iterator[None]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        needed = (
-            ("fine-tuning needs", "mechanisms")
-            if error.name == "peft"
-            else ("probes need", "probes")
-        )
-        raise InputError(
-            f"{needed[0]} {error.name}: pip install 'selfprobe[{needed[1]}]'"
-        ) from None
+        message = f"probes need {error.name}: pip install 'selfprobe[probes]'"
+        if error.name == "peft":
+            message = "fine-tuning needs peft: pip install 'selfprobe[mechanisms]'"
+        raise InputError(message) from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        full = (
-            isinstance(error, OSError) and error.errno == errno.ENOSPC
-        )  # from wherever something is written
-        raise InputError(
-            f"the disk is full: {error}. Make room. {going_on}" if full else str(error)
-        ) from None
+        message = str(error)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            message = f"the disk is full: {error}. Make room. {going_on}"
+        raise InputError(message) from None
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
@@ -80,12 +74,15 @@ def blocks(text: str) -> tuple[int, ...]:
     """
     blocks: set[int] = set()
     for part in names(text):
-        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
-        if not match or int(match[2] or match[1]) < int(match[1]):
+        range_match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
+        if not range_match:
             raise ValueError("expected blocks such as 3, 8-12 or 0-31:4")
-        first_block = int(match[1])
-        last_block = int(match[2] or match[1])
-        blocks |= set(range(first_block, last_block + 1, int(match[3] or 1)))
+        first_block = int(range_match[1])
+        last_block = int(range_match[2] or first_block)
+        if last_block < first_block:
+            raise ValueError("expected blocks such as 3, 8-12 or 0-31:4")
+        step = int(range_match[3] or 1)
+        blocks |= set(range(first_block, last_block + 1, step))
     return tuple(sorted(blocks))
 
 
@@ -110,12 +107,12 @@ Progress = Callable[[str], None]
 OpenModel = Annotated[str, "weights", AfterValidator(options.open_model)]
 
 
-def _listed(text: str) -> str:
+def _valid_blocks(text: str) -> str:
     blocks(text)
     return text
 
 
-Blocks = Annotated[str, AfterValidator(_listed)]
+Blocks = Annotated[str, AfterValidator(_valid_blocks)]
 """Numbers of blocks, as `blocks` reads them."""
 GOING_ON = "What was read is kept; the same command goes on where this one stopped."
 
@@ -127,9 +124,12 @@ def progressing() -> Iterator[Progress]:
     """
     from selfprobe.embed.weights import to_stderr
 
-    terminal = sys.stderr.isatty()
-    with busy.status_line() if terminal else busy.status_line(lambda *_: ""):
-        yield busy.set_stage if terminal else to_stderr
+    if sys.stderr.isatty():
+        with busy.status_line():
+            yield busy.set_stage
+    else:
+        with busy.status_line(lambda *_: ""):
+            yield to_stderr
 
 
 class LocalStudy(Study):
@@ -180,7 +180,7 @@ class LocalStudy(Study):
     @property
     def loading(self) -> dict[str, Any]:
         """Arguments with which `load_model` loads the model."""
-        names = {
+        field_names = {
             "revision",
             "device",
             "dtype",
@@ -189,7 +189,8 @@ class LocalStudy(Study):
             "quantize",
             "allow_pickle",
         }
-        return self.model_dump(include=names) | {"layers": blocks(getattr(self, "layers", ""))}
+        layers = blocks(getattr(self, "layers", ""))
+        return {**self.model_dump(include=field_names), "layers": layers}
 
     @property
     def learns(self) -> Literal["full", "lora"] | None:
@@ -258,7 +259,7 @@ class LocalStudy(Study):
                 f"{file} is not what a run writes ({error}): give another --out"
             ) from None
 
-    def claim(self, state: Mapping[str, Any], *, dry: bool = False, **more: Any) -> None:
+    def claim(self, state: Mapping[str, Any], *, dry: bool = False, **further_entries: Any) -> None:
         """Write into run.json what the folder belongs to (`state`), and what else it says; nothing
         with `dry`.
 
@@ -278,9 +279,8 @@ class LocalStudy(Study):
             texts = "; ".join(differences)
             raise InputError(f"{self.out} holds a run of {texts}: give another --out")
         if not dry:
-            text = json.dumps(
-                {"selfprobe": version("selfprobe"), **state, **more}, indent=1, ensure_ascii=False
-            )
+            entries = {"selfprobe": version("selfprobe"), **state, **further_entries}
+            text = json.dumps(entries, indent=1, ensure_ascii=False)
             place({"run.json": text.encode()}, self.out)
 
 
@@ -329,7 +329,8 @@ class SpreadStudy(LocalStudy):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        for name, value in {"--ray-address": self.ray_address, "--replicas": self.replicas}.items():
+        cluster_options = {"--ray-address": self.ray_address, "--replicas": self.replicas}
+        for name, value in cluster_options.items():
             if value is not None and self.engine != "ray":
                 raise ValueError(f"{name} goes with --engine ray")
         return self
@@ -340,5 +341,8 @@ class SpreadStudy(LocalStudy):
         from selfprobe.probes.forward import do_jobs_here
         from selfprobe.study.on_ray import copies_on_cluster
 
-        with copies_on_cluster(self.engine, self.ray_address, self.replicas) as copied:
-            yield copied(self.judge, self.model, self.loading).spread if copied else do_jobs_here
+        with copies_on_cluster(self.engine, self.ray_address, self.replicas) as make_copies:
+            if make_copies is None:
+                yield do_jobs_here
+            else:
+                yield make_copies(self.judge, self.model, self.loading).spread

@@ -22,7 +22,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -31,7 +31,7 @@ from uuid import uuid4
 from fsspec.core import url_to_fs
 from inspect_ai.log import EvalLog
 
-from selfprobe.embed.weights import Progress as Say
+from selfprobe.embed.weights import Progress as ProgressPrinter
 from selfprobe.embed.weights import to_stderr
 from selfprobe.errors import LONGEST_OWN_MESSAGE, InputError, RunError, one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
@@ -45,34 +45,34 @@ if TYPE_CHECKING:  # PyTorch, which runs do without
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.tokens import Prompt
 
-J = TypeVar("J")
-T = TypeVar("T")
+JobT = TypeVar("JobT")
+ResultT = TypeVar("ResultT")
 
-PATIENCE = 5
+HEAD_ANSWER_SECONDS = 5
 """Seconds within which the head of a cluster answers."""
 
-TICK = 0.5
+TASK_POLL_SECONDS = 0.5
 """Seconds between two looks at the messages of tasks."""
 
-TOKEN = ".selfprobe-shared"
+SHARED_FILE = ".selfprobe-shared"
 """The file by which every node is seen to have the log folder."""
 
-ON_GPU = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
+GPU_PROVIDERS = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
 """Providers whose models want a GPU each, where a cluster has some."""
 
-STARTS = 3
+MOST_SHARE_STARTS = 3
 """Largest number of times that a share is started: one that runs out of memory does so again."""
 
-GRACE = 30
+LOG_CLOSING_SECONDS = 30
 """Seconds that interrupted shares have to close their logs."""
 
-AHEAD = 2
+BATCHES_PER_COPY = 2
 """Batches that a copy has at a time: the second waits there while the first is read."""
 
-DEATHS = 2
+MOST_DEATHS_PER_COPY = 2
 """Largest number of dead copies, per copy: one that runs out of memory does so again."""
 
-WAIT = 60
+COPY_WAIT_SECONDS = 60
 """Seconds after which a line says that no copy answered."""
 
 
@@ -119,34 +119,44 @@ def connected(address: str | None) -> Iterator[Any]:
         raise InputError(
             f"--engine ray needs Ray ({error}): pip install 'selfprobe[ray]'"
         ) from None
-    wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    start = "start one with `ray start --head`, and give its --ray-address"
-    if wanted != "auto":  # Ray itself waits for minutes, and then ends the process
-        where = urlsplit(wanted if "://" in wanted else f"//{wanted}")
-        try:
-            socket.create_connection(
-                (str(where.hostname), where.port or 0), timeout=PATIENCE
-            ).close()
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"no Ray cluster answers at {wanted} ({one_line(error)}); {start}"
-            ) from None
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
+    cluster_address = address or os.environ.get("RAY_ADDRESS") or "auto"
+    advice = "start one with `ray start --head`, and give its --ray-address"
+    if cluster_address != "auto":  # Ray itself waits for minutes, and then ends the process
+        _refuse_silent_head(cluster_address, advice)
+
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    sigterm_handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
-            address=wanted, log_to_driver=False, logging_level="ERROR", configure_logging=False
+            address=cluster_address,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"no Ray cluster at {wanted} ({one_line(error)}); {start}") from None
-    if main:
-        signal.signal(signal.SIGTERM, before)  # Ray's own ends the process at once
+        raise InputError(
+            f"no Ray cluster at {cluster_address} ({one_line(error)}); {advice}"
+        ) from None
+    if is_main_thread:
+        signal.signal(signal.SIGTERM, sigterm_handler)  # Ray's own ends the process at once
     try:
         yield ray
     except ray.exceptions.RayError as error:
         raise RunError(f"Ray: {one_line(error)}; the same command goes on") from None
     finally:
         ray.shutdown()
+
+
+def _refuse_silent_head(cluster_address: str, advice: str) -> None:
+    address_url = cluster_address if "://" in cluster_address else f"//{cluster_address}"
+    url_parts = urlsplit(address_url)
+    try:
+        host_and_port = (str(url_parts.hostname), url_parts.port or 0)
+        socket.create_connection(host_and_port, timeout=HEAD_ANSWER_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {cluster_address} ({one_line(error)}); {advice}"
+        ) from None
 
 
 # ---- runs
@@ -170,7 +180,10 @@ class ModelShare:
     @property
     def gpus(self) -> int:
         """Number of GPUs: one for each model on a GPU, those in a role included."""
-        return len({one.name for run in self.runs for one in run.models if one.provider in ON_GPU})
+        gpu_models = set[str]()
+        for run in self.runs:
+            gpu_models |= {model.name for model in run.models if model.provider in GPU_PROVIDERS}
+        return len(gpu_models)
 
     def folder(self, log_dir: str) -> str:
         """Folder of its logs alone: Inspect reads a folder whole, and a log that is being written
@@ -181,10 +194,13 @@ class ModelShare:
 
 def shares_of(runs: Sequence[DescribedRun]) -> list[ModelShare]:
     """The runs of a wave by their model, in the order of the models."""
-    models = list(dict.fromkeys(run.model.name for run in runs))
-    by_model = sorted(runs, key=lambda run: models.index(run.model.name))
-    grouped = groupby(by_model, lambda run: run.model.name)
-    return [ModelShare(number, tuple(group)) for number, (_, group) in enumerate(grouped, start=1)]
+    runs_by_model: dict[str, list[DescribedRun]] = {}
+    for run in runs:
+        runs_by_model.setdefault(run.model.name, []).append(run)
+    return [
+        ModelShare(number, tuple(model_runs))
+        for number, model_runs in enumerate(runs_by_model.values(), start=1)
+    ]
 
 
 def place_logs(shares: Iterable[ModelShare], log_dir: str, *, dirty: bool) -> None:
@@ -201,41 +217,46 @@ def place_logs(shares: Iterable[ModelShare], log_dir: str, *, dirty: bool) -> No
     if not logs_in(log_dir):
         return
     restore(log_dir)  # Inspect's buffer of a killed run goes by its log's address
-    folders = {run.model.name: share.folder(log_dir) for share in shares for run in share.runs}
-    for log in readable_logs([log_dir]).headers:
-        folder = folders.get(log.eval.model)
-        name = PurePath(log.location).name
-        if folder is None and not dirty:
-            raise InputError(other_runs(name, log_dir))
-        if folder is None:
-            continue
-        system, here = url_to_fs(log.location)
-        _, there = url_to_fs(f"{folder}/{name}")
-        if here != there:
-            system.makedirs(url_to_fs(folder)[1], exist_ok=True)
-            system.mv(here, there)
+    folder_by_model = {
+        run.model.name: share.folder(log_dir) for share in shares for run in share.runs
+    }
+    for header in readable_logs([log_dir]).headers:
+        log_name = PurePath(header.location).name
+        share_folder = folder_by_model.get(header.eval.model)
+        if share_folder is None:
+            if dirty:
+                continue
+            raise InputError(other_runs(log_name, log_dir))
+
+        file_system, current_path = url_to_fs(header.location)
+        _, share_path = url_to_fs(f"{share_folder}/{log_name}")
+        if current_path != share_path:
+            file_system.makedirs(url_to_fs(share_folder)[1], exist_ok=True)
+            file_system.mv(current_path, share_path)
 
 
 def other_runs(log: str, log_dir: str) -> str:
     """Error text: a folder's log belongs to no run of this command."""
     return (
-        f"{log_dir} holds a log of other runs ({log}): another matrix, other task arguments or generation settings, a "
-        "model less, or a data set that changed since. Go on with the same command, or give a new --log-dir"
+        f"{log_dir} holds a log of other runs ({log}): another matrix, other task arguments or "
+        "generation settings, a model less, or a data set that changed since. Go on with the same "
+        "command, or give a new --log-dir"
     )
 
 
-class _Board:
+class _MessageBoard:
     """Board with the messages of tasks, until the driver takes them; an actor."""
 
     def __init__(self) -> None:
-        self.news: list[tuple[int, int | Key]] = []
+        self.messages: list[tuple[int, int | Key]] = []
 
-    def add(self, number: int, news: int | Key) -> None:
-        self.news.append((number, news))
+    def add(self, share_number: int, message: int | Key) -> None:
+        self.messages.append((share_number, message))
 
     def take(self) -> list[tuple[int, int | Key]]:
-        taken, self.news = self.news, []
-        return taken
+        messages = self.messages
+        self.messages = []
+        return messages
 
 
 @dataclass(frozen=True)
@@ -266,7 +287,7 @@ class EndedShare:
 class RefusedShare:
     """Refusal: a share could not begin, or its folder is another's."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -274,22 +295,27 @@ class StoppedShare:
     """Interruption of a share, whose logs are closed."""
 
 
-Outcome = EndedShare | RefusedShare | StoppedShare
+ShareEnd = EndedShare | RefusedShare | StoppedShare
 
-Ask = Callable[[Sequence[DescribedRun], str, ShareLine], list[EvalLog]]
+MakeRuns = Callable[[Sequence[DescribedRun], str, ShareLine], list[EvalLog]]
 """Makes runs, with their logs in a folder, to their end; gives the headers of the logs. It can be
 pickled.
 """
 
 
 def run_on_ray(
-    shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress, *, address: str | None
+    shares: Sequence[ModelShare],
+    make_runs: MakeRuns,
+    log_dir: str,
+    progress: Progress,
+    *,
+    address: str | None,
 ) -> list[EvalLog]:
     """Run each share as a task of a cluster; the headers of all logs.
 
     Args:
         shares: The parts of the wave.
-        ask: Makes a share's runs, on its node.
+        make_runs: Makes a share's runs, on its node.
         log_dir: The wave's folder, which all nodes share.
         progress: Gets every sample.
         address: See `RayCluster`.
@@ -302,7 +328,7 @@ def run_on_ray(
     """
     with connected(address) as ray:
         _refuse_unfit(ray, log_dir)
-        return _run(ray, shares, ask, log_dir, progress)
+        return _run_shares(ray, shares, make_runs, log_dir, progress)
 
 
 def _refuse_unfit(ray: Any, log_dir: str) -> None:
@@ -312,117 +338,140 @@ def _refuse_unfit(ray: Any, log_dir: str) -> None:
         InputError: Names the node and what to do.
     """
     token = str(uuid4())
-    system, inside = url_to_fs(f"{log_dir}/{TOKEN}")
-    system.pipe_file(inside, token.encode())
+    shared_path = f"{log_dir}/{SHARED_FILE}"
+    file_system, inner_path = url_to_fs(shared_path)
+    file_system.pipe_file(inner_path, token.encode())
     try:
-        look = ray.remote(num_cpus=0, max_retries=0)(_look)
-        pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        read_task = ray.remote(num_cpus=0, max_retries=0)(_read_on_node)
+        node_affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         for node in ray.nodes():
             if not node["Alive"]:
                 continue
-            there = look.options(scheduling_strategy=pinned(node["NodeID"], soft=False))
+            node_name = node["NodeName"]
+            on_that_node = node_affinity(node["NodeID"], soft=False)
+            node_task = read_task.options(scheduling_strategy=on_that_node)
             try:
-                seen, theirs = ray.get(there.remote(f"{log_dir}/{TOKEN}"))
+                node_token, node_version = ray.get(node_task.remote(shared_path))
             except ray.exceptions.RayError as error:
-                why = one_line(error).partition("ModuleNotFoundError: ")[2] or one_line(error)
+                missing_module = one_line(error).partition("ModuleNotFoundError: ")[2]
+                reason = missing_module or one_line(error)
                 raise InputError(
-                    f"the node {node['NodeName']} of the cluster cannot run selfprobe: {why}"
+                    f"the node {node_name} of the cluster cannot run selfprobe: {reason}"
                 ) from None
-            if theirs != version("selfprobe"):
+            if node_version != version("selfprobe"):
                 raise InputError(
-                    f"the node {node['NodeName']} has selfprobe {theirs}, here is {version('selfprobe')}"
+                    f"the node {node_name} has selfprobe {node_version}, "
+                    f"here is {version('selfprobe')}"
                 )
-            if seen != token:
+            if node_token != token:
                 raise InputError(
-                    f"the node {node['NodeName']} does not have {log_dir}: give a --log-dir that all nodes share, such "
-                    "as s3://bucket/folder"
+                    f"the node {node_name} does not have {log_dir}: give a --log-dir that all "
+                    "nodes share, such as s3://bucket/folder"
                 )
     finally:
-        system.rm_file(inside)
+        file_system.rm_file(inner_path)
 
 
-def _look(path: str) -> tuple[str, str]:
-    """Content of a file on a node ("" where it is not there), and the node's version of selfprobe."""
+def _read_on_node(path: str) -> tuple[str, str]:
+    """Content of a file on a node ("" where it is not there), and the node's version of
+    selfprobe.
+    """
+    node_version = version("selfprobe")
     try:
-        system, inside = url_to_fs(path)
-        return system.cat_file(inside).decode(), version("selfprobe")
+        file_system, inner_path = url_to_fs(path)
+        return file_system.cat_file(inner_path).decode(), node_version
     except refusals():
-        return "", version("selfprobe")
+        return "", node_version
 
 
-def _gpus(ray: Any, shares: Sequence[ModelShare]) -> list[int]:
+def _declared_gpus(ray: Any, shares: Sequence[ModelShare]) -> list[int]:
     """GPUs that each share declares; none on a cluster without any, where such models run on CPUs.
 
     Raises:
         InputError: No node has as many as a share needs.
     """
-    most = max(
-        (int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]), default=0
-    )
+    node_gpus = [int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]]
+    most_gpus = max(node_gpus, default=0)
+    if most_gpus == 0:
+        return [0 for _ in shares]
     for share in shares:
-        if 0 < most < share.gpus:
+        if most_gpus < share.gpus:
             raise InputError(
-                f"{share.model} and its roles need {share.gpus} GPUs on one node; the largest has {most}"
+                f"{share.model} and its roles need {share.gpus} GPUs on one node; "
+                f"the largest has {most_gpus}"
             )
-    return [share.gpus if most else 0 for share in shares]
+    return [share.gpus for share in shares]
 
 
-def _run(
-    ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress
+def _run_shares(
+    ray: Any,
+    shares: Sequence[ModelShare],
+    make_runs: MakeRuns,
+    log_dir: str,
+    progress: Progress,
 ) -> list[EvalLog]:
-    gpus = _gpus(ray, shares)
-    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+    share_gpus = _declared_gpus(ray, shares)
+    on_this_node = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=True
     )
-    board = ray.remote(num_cpus=0)(_Board).options(scheduling_strategy=here).remote()
-    task = ray.remote(max_retries=STARTS - 1)(_on_node)
-    logs: list[EvalLog] = []
-    pending = [
-        task.options(num_cpus=1, num_gpus=gpus[number]).remote(
-            partial(ask, share.runs, share.folder(log_dir)),
-            ShareLine(board, number),
-            str(Path.cwd()),
-        )
-        for number, share in enumerate(shares)
-    ]
+    board_actor = ray.remote(num_cpus=0)(_MessageBoard).options(scheduling_strategy=on_this_node)
+    board = board_actor.remote()
+    share_task = ray.remote(max_retries=MOST_SHARE_STARTS - 1)(_run_on_node)
+
+    pending = []
+    for number, share in enumerate(shares):
+        share_runs = partial(make_runs, share.runs, share.folder(log_dir))
+        placed_task = share_task.options(num_cpus=1, num_gpus=share_gpus[number])
+        pending.append(placed_task.remote(share_runs, ShareLine(board, number), str(Path.cwd())))
+
+    headers: list[EvalLog] = []
     try:
         while pending:
-            ended, _ = ray.wait(pending, num_returns=1, timeout=TICK)
-            _note(ray.get(board.take.remote()), progress, len(shares))
-            for one in ended:
-                pending.remove(one)
-                outcome: Outcome = ray.get(one)
-                if isinstance(outcome, RefusedShare):
-                    raise InputError(outcome.why)
-                if isinstance(outcome, StoppedShare):
+            ended_tasks, _ = ray.wait(pending, num_returns=1, timeout=TASK_POLL_SECONDS)
+            _note_messages(ray.get(board.take.remote()), progress, len(shares))
+            for ended_task in ended_tasks:
+                pending.remove(ended_task)
+                share_end: ShareEnd = ray.get(ended_task)
+                if isinstance(share_end, RefusedShare):
+                    raise InputError(share_end.reason)
+                if isinstance(share_end, StoppedShare):
                     raise KeyboardInterrupt
-                logs += outcome.logs
+                headers += share_end.logs
     finally:
-        for one in pending:
-            ray.cancel(one)
-        if pending:
-            _, late = ray.wait(pending, num_returns=len(pending), timeout=GRACE)
-            for one in late:
-                ray.cancel(one, force=True)
+        _cancel_tasks(ray, pending)
     progress.announce()  # of shares that had nothing left to ask
-    return logs
+    return headers
 
 
-def _note(news: Sequence[tuple[int, int | Key]], progress: Progress, shares: int) -> None:
+def _cancel_tasks(ray: Any, pending: list[Any]) -> None:
+    """Interrupt tasks, and end those that do not close their logs in time."""
+    for pending_task in pending:
+        ray.cancel(pending_task)
+    if pending:
+        _, late_tasks = ray.wait(pending, num_returns=len(pending), timeout=LOG_CLOSING_SECONDS)
+        for late_task in late_tasks:
+            ray.cancel(late_task, force=True)
+
+
+def _note_messages(
+    messages: Sequence[tuple[int, int | Key]], progress: Progress, share_count: int
+) -> None:
     """The heading waits for all shares, or for the first sample: a share may wait for a GPU until
     others are done.
     """
-    for number, one in news:
-        if isinstance(one, int):
-            progress.samples[number] = one
+    for share_number, message in messages:
+        if isinstance(message, int):
+            progress.samples[share_number] = message
         else:
             progress.announce()
-            progress.note(number, one)
-    if len(progress.samples) == shares:
+            progress.note(share_number, message)
+    if len(progress.samples) == share_count:
         progress.announce()
 
 
-def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder: str) -> Outcome:
+def _run_on_node(
+    make_share_runs: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder: str
+) -> ShareEnd:
     """A share's task, in the folder of the command where the node has it: data sets may be named
     relative to it.
 
@@ -432,12 +481,11 @@ def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder
         os.chdir(folder)
         os.environ["PWD"] = folder
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began the node
-    signal.pthread_sigmask(
-        signal.SIG_UNBLOCK, {signal.SIGINT}
-    )  # Inspect passes Ray's cancel on as a real signal
+    # Inspect passes Ray's cancel on as a real signal.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
-        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-            return EndedShare(call(line))
+        with Path(os.devnull).open("w") as null_file, redirect_stdout(null_file):
+            return EndedShare(make_share_runs(line))
     except KeyboardInterrupt:
         return StoppedShare()
     except PrerequisiteError as error:
@@ -448,7 +496,7 @@ def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder
 
 
 @dataclass(frozen=True)
-class Seen:
+class CopyFacts:
     """Facts that a copy reports about itself, to be compared with those of the command's copy."""
 
     node: str
@@ -469,7 +517,7 @@ class Replica:
         self.load = load
         self.judge: LocalModel | None = None
 
-    def check(self, revision: str, prompt: "Prompt") -> Seen:
+    def check(self, revision: str, prompt: "Prompt") -> CopyFacts:
         """Become the control with random weights if that is the revision asked for, and read one
         prompt.
         """
@@ -483,11 +531,13 @@ class Replica:
             judge = self.judge or self.load()
         except (ImportError, OSError, ValueError) as error:
             raise ValueError(f"the node {node} cannot load the model: {error}") from None
-        self.judge = random_weights(judge) if named_untrained(judge).revision == revision else judge
-        states = read_states(self.judge, [prompt], "two_forwards")
-        return Seen(node, version("selfprobe"), self.judge.revision, states)
+        if named_untrained(judge).revision == revision:
+            judge = random_weights(judge)
+        self.judge = judge
+        states = read_states(judge, [prompt], "two_forwards")
+        return CopyFacts(node, version("selfprobe"), judge.revision, states)
 
-    def do(self, work: Callable[..., T], *arguments: Any) -> T:
+    def do(self, work: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function of a module with the copy and what it needs besides, such as `states_of`
         with a batch.
         """
@@ -501,7 +551,7 @@ def replicas(
     load: "Callable[[], LocalModel]",
     *,
     count: int | None = None,
-    progress: Say = to_stderr,
+    progress: ProgressPrinter = to_stderr,
 ) -> "Copies":
     """Copies of `judge` that read on a cluster; they start with the first batch, and end with the
     cluster's block.
@@ -517,10 +567,11 @@ def replicas(
         ValueError: The cluster has no room for them. When it reads: a copy gives other states than
             `judge`, or too many died.
     """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    number, cpus = room(nodes, gpus_of(judge), count)
-    actor = ray.remote(num_cpus=cpus, num_gpus=gpus_of(judge))(Replica)
-    return Copies(ray, lambda: actor.remote(load, str(Path.cwd())), number, progress)
+    node_resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpu_count = gpus_of(judge)
+    copy_count, cpus_per_copy = copies_and_cpus(node_resources, gpu_count, count)
+    actor = ray.remote(num_cpus=cpus_per_copy, num_gpus=gpu_count)(Replica)
+    return Copies(ray, lambda: actor.remote(load, str(Path.cwd())), copy_count, progress)
 
 
 @contextmanager
@@ -533,7 +584,8 @@ def copies_on_cluster(
     Raises:
         InputError: See `requested_cluster` and `connected`.
     """
-    if (cluster := requested_cluster(engine, ray_address, replicas)) is None:
+    cluster = requested_cluster(engine, ray_address, replicas)
+    if cluster is None:
         yield None
         return
     with connected(cluster.address) as ray:
@@ -545,22 +597,20 @@ def _copies(
 ) -> "Copies":
     from selfprobe.probes.model import load_model
 
-    there = loading | {"chat": judge.chat, "device": str(loading["device"]).partition(":")[0]}
-    return replicas(ray, judge, partial(load_model, name, **there), count=count)
+    device_kind = str(loading["device"]).partition(":")[0]
+    node_loading = loading | {"chat": judge.chat, "device": device_kind}
+    return replicas(ray, judge, partial(load_model, name, **node_loading), count=count)
 
 
 def gpus_of(judge: "LocalModel") -> int:
     """Number of GPUs that a model is on."""
-    return len(
-        {
-            parameter.device
-            for parameter in judge.model.parameters()
-            if parameter.device.type == "cuda"
-        }
-    )
+    devices = {parameter.device for parameter in judge.model.parameters()}
+    return len([device for device in devices if device.type == "cuda"])
 
 
-def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tuple[int, int]:
+def copies_and_cpus(
+    nodes: Sequence[dict[str, float]], gpus: int, count: int | None
+) -> tuple[int, int]:
     """Number of copies with so many GPUs that these nodes hold, and CPUs of each: as many as all
     nodes have for it.
 
@@ -568,28 +618,31 @@ def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tup
         ValueError: There is no room for `count`, or for one.
     """
     if gpus:
-        most = sum(int(node.get("GPU", 0)) // gpus for node in nodes)
+        most_copies = sum(int(node.get("GPU", 0)) // gpus for node in nodes)
+        copy_count = count or max(most_copies, 1)
+        cpus_per_copy = 1
         needed = f"{gpus} GPUs of one node" if gpus > 1 else "a GPU"
-        wanted, cpus = count or max(most, 1), 1
     else:
-        needed, there = "a CPU", [int(node.get("CPU", 0)) for node in nodes]
-        most, wanted = sum(there), count or max(sum(cpus > 0 for cpus in there), 1)
-        cpus = max(
-            (
-                c
-                for c in range(1, max(there, default=0) + 1)
-                if sum(n // c for n in there) >= wanted
-            ),
-            default=1,
-        )
-    if wanted > most:
-        told = (
-            f"a copy of the model takes {needed}"
-            if wanted == 1
-            else f"{wanted} copies of the model take {needed} each"
-        )
-        raise ValueError(f"{told}; the cluster has room for {most}")
-    return wanted, cpus
+        node_cpus = [int(node.get("CPU", 0)) for node in nodes]
+        most_copies = sum(node_cpus)
+        copy_count = count or max(sum(cpus > 0 for cpus in node_cpus), 1)
+        cpus_per_copy = _cpus_per_copy(node_cpus, copy_count)
+        needed = "a CPU"
+    if copy_count > most_copies:
+        if copy_count == 1:
+            demand = f"a copy of the model takes {needed}"
+        else:
+            demand = f"{copy_count} copies of the model take {needed} each"
+        raise ValueError(f"{demand}; the cluster has room for {most_copies}")
+    return copy_count, cpus_per_copy
+
+
+def _cpus_per_copy(node_cpus: Sequence[int], copy_count: int) -> int:
+    """Largest number of CPUs that each copy can have; 1 where there is no room."""
+    for cpus_per_copy in range(max(node_cpus, default=0), 1, -1):
+        if sum(cpus // cpus_per_copy for cpus in node_cpus) >= copy_count:
+            return cpus_per_copy
+    return 1
 
 
 @dataclass
@@ -600,7 +653,7 @@ class Copies:
     start: Callable[[], Any]
     """Starts a copy: an actor's handle."""
     count: int
-    progress: Say
+    progress: ProgressPrinter
     copies: list[Any] = field(default_factory=list)
     deaths: int = 0
 
@@ -609,122 +662,129 @@ class Copies:
     ) -> "Iterator[tuple[Batch, States]]":
         from selfprobe.probes.forward import read_states
 
-        coming = iter(batches)
-        for first in coming:
-            every = chain([first], coming)
+        coming_batches = iter(batches)
+        for first_batch in coming_batches:
+            all_batches = chain([first_batch], coming_batches)
             yield from self.spread(
-                judge, first.prompts[0], every, lambda one: (read_states, one.prompts, one.way)
+                judge,
+                first_batch.prompts[0],
+                all_batches,
+                lambda batch: (read_states, batch.prompts, batch.way),
             )
 
     def spread(
-        self, judge: "LocalModel", prompt: "Prompt", jobs: Iterable[J], work: "Work[J]"
-    ) -> Iterator[tuple[J, Any]]:
+        self, judge: "LocalModel", prompt: "Prompt", jobs: Iterable[JobT], work: "Work[JobT]"
+    ) -> Iterator[tuple[JobT, Any]]:
         """Each job with what came of it, in the order in which they end; `prompt`: what copies are
         checked by.
         """
         from selfprobe.probes.forward import read_states
 
-        coming, again, checked = iter(jobs), deque[J](), list[Any]()
-        first = next(coming, None)
-        if first is None:
+        coming_jobs = iter(jobs)
+        first_job = next(coming_jobs, None)
+        if first_job is None:
             return
-        again.append(first)
-        ours = Seen(
-            "here",
-            version("selfprobe"),
-            judge.revision,
-            read_states(judge, [prompt], "two_forwards"),
-        )
-        self.copies += [self.start() for _ in range(self.count - len(self.copies))]
-        self.progress(
-            f"{self.count} {'copy reads' if self.count == 1 else 'copies read'} on the cluster"
-        )
-        pending: dict[Any, tuple[Any, J | None]] = {}
-        pending |= {copy.check.remote(judge.revision, prompt): (copy, None) for copy in self.copies}
+        returned_jobs = deque[JobT]([first_job])
+        checked_copies = list[Any]()
+        command_states = read_states(judge, [prompt], "two_forwards")
+        command_facts = CopyFacts("here", version("selfprobe"), judge.revision, command_states)
+
+        missing_copies = self.count - len(self.copies)
+        self.copies += [self.start() for _ in range(missing_copies)]
+        reading_text = "copy reads" if self.count == 1 else "copies read"
+        self.progress(f"{self.count} {reading_text} on the cluster")
+
+        pending: dict[Any, tuple[Any, JobT | None]] = {}
+        for copy in self.copies:
+            pending[copy.check.remote(judge.revision, prompt)] = (copy, None)
         while True:
-            self._feed(checked, pending, again, coming, work)
-            if not again and all(job is None for _, job in pending.values()):
+            self._feed(checked_copies, pending, returned_jobs, coming_jobs, work)
+            has_job_pending = any(job is not None for _, job in pending.values())
+            if not returned_jobs and not has_job_pending:
                 return  # a copy that is still starting has come too late
-            done, _ = self.ray.wait(list(pending), num_returns=1, timeout=WAIT)
-            if not done:
+            ended_calls, _ = self.ray.wait(list(pending), num_returns=1, timeout=COPY_WAIT_SECONDS)
+            if not ended_calls:
                 self.progress(f"waiting for {len(pending)} answers of the cluster")
                 continue
-            copy, job = pending.pop(done[0])
+            copy, job = pending.pop(ended_calls[0])
             try:
-                found = self.ray.get(done[0])
+                result = self.ray.get(ended_calls[0])
             except self.ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except self.ray.exceptions.RayActorError as error:
                 if job is not None:
-                    again.append(job)
-                if copy in checked:
-                    checked.remove(copy)
+                    returned_jobs.append(job)
+                if copy in checked_copies:
+                    checked_copies.remove(copy)
                 if copy in self.copies:  # its other batches come here too
-                    fresh = self._replaced(copy, error)
-                    pending[fresh.check.remote(judge.revision, prompt)] = fresh, None
+                    new_copy = self._replace(copy, error)
+                    pending[new_copy.check.remote(judge.revision, prompt)] = (new_copy, None)
                 continue
             if job is None:
-                same(found, ours, judge)
-                checked.append(copy)
+                refuse_other_copy(result, command_facts, judge)
+                checked_copies.append(copy)
             else:
-                yield job, found
+                yield job, result
 
     def _feed(
         self,
-        checked: Sequence[Any],
-        pending: dict[Any, tuple[Any, J | None]],
-        again: deque[J],
-        coming: Iterator[J],
-        work: "Work[J]",
+        checked_copies: Sequence[Any],
+        pending: dict[Any, tuple[Any, JobT | None]],
+        returned_jobs: deque[JobT],
+        coming_jobs: Iterator[JobT],
+        work: "Work[JobT]",
     ) -> None:
         """Give each copy as many batches as it can take; each copy gets its first before another
         its second.
         """
-        for has in range(AHEAD):
-            for copy in checked:
-                if sum(other is copy for other, _ in pending.values()) > has:
+        for allowed_load in range(BATCHES_PER_COPY):
+            for copy in checked_copies:
+                copy_load = sum(busy_copy is copy for busy_copy, _ in pending.values())
+                if copy_load > allowed_load:
                     continue
-                job = again.popleft() if again else next(coming, None)
+                job = returned_jobs.popleft() if returned_jobs else next(coming_jobs, None)
                 if job is None:
                     return
-                pending[copy.do.remote(*work(job))] = copy, job
+                pending[copy.do.remote(*work(job))] = (copy, job)
 
-    def _replaced(self, copy: Any, error: Exception) -> Any:
+    def _replace(self, copy: Any, error: Exception) -> Any:
         """Replacement of a copy that died; ValueError where that was in vain too often."""
         self.copies.remove(copy)
         self.deaths += 1
-        if self.deaths > DEATHS * self.count:
+        if self.deaths > MOST_DEATHS_PER_COPY * self.count:
             raise ValueError(
-                f"{self.deaths} copies of the model died on the cluster, out of memory or as told: {one_line(error)}. "
-                "What was read is kept, and the same command goes on"
+                f"{self.deaths} copies of the model died on the cluster, out of memory or as told: "
+                f"{one_line(error)}. What was read is kept, and the same command goes on"
             )
         self.progress("a copy died; another is started, and its batches are read again")
-        self.copies.append(self.start())
-        return self.copies[-1]
+        new_copy = self.start()
+        self.copies.append(new_copy)
+        return new_copy
 
 
-def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
+def refuse_other_copy(copy: CopyFacts, command: CopyFacts, judge: "LocalModel") -> None:
     """ValueError unless a copy is the same as the command's: in version, model, and states of one
     prompt.
     """
     from selfprobe.probes.forward import PADDING_TOLERANCE, state_distance
 
-    if copy.selfprobe != here.selfprobe:
+    if copy.selfprobe != command.selfprobe:
         raise ValueError(
-            f"the node {copy.node} has selfprobe {copy.selfprobe}, here is {here.selfprobe}"
+            f"the node {copy.node} has selfprobe {copy.selfprobe}, here is {command.selfprobe}"
         )
-    if copy.revision != here.revision:
+    if copy.revision != command.revision:
         raise ValueError(
-            f"the node {copy.node} has {judge.name} as {copy.revision}, here it is {here.revision}"
+            f"the node {copy.node} has {judge.name} as {copy.revision}, "
+            f"here it is {command.revision}"
         )
-    if not here.states.hidden.isfinite().all():
+    if not command.states.hidden.isfinite().all():
         return  # such pairs are left unscored
-    shapes = copy.states.hidden.shape, here.states.hidden.shape
-    differing = (
-        state_distance(copy.states, here.states).largest if shapes[0] == shapes[1] else float("inf")
-    )
-    if not differing <= PADDING_TOLERANCE[judge.dtype]:
+    largest_difference = float("inf")
+    if copy.states.hidden.shape == command.states.hidden.shape:
+        largest_difference = state_distance(copy.states, command.states).largest
+    if not largest_difference <= PADDING_TOLERANCE[judge.dtype]:
         raise ValueError(
-            f"the node {copy.node} reads other states than this process of the same prompt with {judge.name}: they "
-            f"differ by {differing:.2g}. Take the same versions of torch and transformers on all nodes"
+            f"the node {copy.node} reads other states than this process of the same prompt with "
+            f"{judge.name}: they differ by {largest_difference:.2g}. Take the same versions of "
+            "torch and transformers on all nodes"
         )

@@ -76,7 +76,7 @@ class Progress:
         self.is_terminal = sys.stderr.isatty()
         self.line_time = self.start_time
         """Time at which the last line was printed."""
-        self.pause_seconds = busy.EVERY
+        self.pause_seconds = busy.LINE_PAUSE_SECONDS
         """Seconds from that line to the next one, unless a tenth is done before."""
         self.earlier_calls = busy.calls.answered
         """Number of calls of earlier waves."""
@@ -100,7 +100,7 @@ class Progress:
         is_end = len(self.done) >= sum(self.samples.values())  # which is said elsewhere
         if tenths > self.printed_tenths and not is_end and not self.is_terminal:
             self.line_time = time.monotonic()
-            self.pause_seconds = busy.EVERY
+            self.pause_seconds = busy.LINE_PAUSE_SECONDS
             self.printed_tenths = tenths
             echo(f"  {self._count()} ({self.clock()})", err=True)
 

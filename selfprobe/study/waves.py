@@ -462,10 +462,9 @@ def _models_by_role(task: Task) -> dict[str, list[Model | str]]:
 
 def _identity(task: Task) -> Identity:
     """The identity by which the log of a task's run is found, as `DescribedRun.identified`."""
-    described_roles = {
-        role: [_described(model) for model in models]
-        for role, models in _models_by_role(task).items()
-    }
+    described_roles = {}
+    for role, models in _models_by_role(task).items():
+        described_roles[role] = [_described(model) for model in models]
     evaluated = _described(task.model)
     config = task.config.merge(evaluated.config)
     # A task of a script may be no @task.
@@ -517,10 +516,9 @@ def _short_name(log: str) -> tuple[str, str] | None:
     for header in readable_logs([log]).headers:
         spec = header.eval
         if task_of(header) in FULL and spec.task.rpartition("/")[2] not in SHORT:
-            model_names = {
-                role: [config.model for config in configs]
-                for role, configs in roles_of(header).items()
-            }
+            model_names = {}
+            for role, configs in roles_of(header).items():
+                model_names[role] = [config.model for config in configs]
             run = _run_key(spec.task, spec.model, model_names, spec.task_args_passed)
             return run, spec.task
     return None
@@ -749,9 +747,9 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
 
     done_runs = (planned_runs & logged).total()
     state = f"{done_runs} of {len(runs)} runs done; the same command goes on"
-    if busy.calls.over:
+    if busy.calls.is_over:
         return Interrupted(
-            f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {state} with as much again."
+            f"Stopped at --cost-limit, ${busy.calls.spent_dollars:.2f} spent: {state} with as much again."
         )
     return Interrupted(f"Interrupted: {state}.")
 

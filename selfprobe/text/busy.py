@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-EVERY = 10.0
+LINE_PAUSE_SECONDS = 10.0
 """Longest silence in seconds, where no line can be overwritten."""
-TICK = 1.0
+REDRAW_SECONDS = 1.0
 """Seconds between two states of the line on a terminal."""
 
-_now = [""]
+_current_stage = [""]
 
 
 @dataclass
@@ -33,22 +33,24 @@ class Calls:
     """Tokens of the calls' prompts and replies."""
     model: str = ""
     """The model that answered last."""
-    most: float | None = None
+    dollar_limit: float | None = None
     """Dollars at which the command stops."""
-    spent: float = 0.0
+    spent_dollars: float = 0.0
     """Dollars spent on calls whose price is known."""
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the dollars are spent."""
-        return self.most is not None and self.spent >= self.most
+        return self.dollar_limit is not None and self.spent_dollars >= self.dollar_limit
 
     def note(self, model: str, tokens: int, dollars: float) -> None:
         """A call is answered; the one that reaches the limit ends the command as Ctrl-C does."""
-        was_over = self.over
-        self.answered, self.tokens, self.model = self.answered + 1, self.tokens + tokens, model
-        self.spent += dollars
-        if self.over and not was_over:
+        was_over = self.is_over
+        self.answered += 1
+        self.tokens += tokens
+        self.model = model
+        self.spent_dollars += dollars
+        if self.is_over and not was_over:
             signal.raise_signal(signal.SIGINT)
 
 
@@ -57,15 +59,15 @@ calls = Calls()
 
 def set_stage(stage: str) -> None:
     """Set what is being worked on."""
-    _now[0] = stage
+    _current_stage[0] = stage
 
 
-def _stage(terminal: bool, seconds: float) -> str:
-    return f"{_now[0] or 'reading logs'} ({seconds:.0f} s)"
+def _stage_line(is_terminal: bool, seconds: float) -> str:
+    return f"{_current_stage[0] or 'reading logs'} ({seconds:.0f} s)"
 
 
 @contextmanager
-def status_line(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
+def status_line(line: Callable[[bool, float], str] = _stage_line) -> Iterator[None]:
     """A block that reports on stderr what it works on, and for how long: on a terminal in one line,
     else line by line.
 
@@ -73,31 +75,30 @@ def status_line(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
         line: (whether it is a terminal, seconds since the block began) → text of the line; ""
             prints none.
     """
-    done, began, stream = (
-        threading.Event(),
-        time.monotonic(),
-        sys.stderr,
-    )  # Inspect puts another in its place
-    terminal = stream.isatty()
+    is_done = threading.Event()
+    is_drawn = threading.Event()
+    start_time = time.monotonic()
+    stream = sys.stderr  # Inspect puts another in its place
+    is_terminal = stream.isatty()
+    pause_seconds = REDRAW_SECONDS if is_terminal else LINE_PAUSE_SECONDS
 
-    drawn = threading.Event()
-
-    def tell() -> None:
-        while not done.wait(TICK if terminal else EVERY):
-            if text := line(terminal, time.monotonic() - began):
-                stream.write(f"\r\x1b[K{_cut(text)}\r" if terminal else f"{text}\n")
+    def print_lines() -> None:
+        while not is_done.wait(pause_seconds):
+            text = line(is_terminal, time.monotonic() - start_time)
+            if text:
+                stream.write(f"\r\x1b[K{_cut(text)}\r" if is_terminal else f"{text}\n")
                 stream.flush()
-                drawn.set()
+                is_drawn.set()
 
-    thread = threading.Thread(target=tell, daemon=True)
+    thread = threading.Thread(target=print_lines, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        done.set()
+        is_done.set()
         thread.join()
         set_stage("")
-        if terminal and drawn.is_set():
+        if is_terminal and is_drawn.is_set():
             stream.write("\r\x1b[K")
             stream.flush()
 

@@ -18,7 +18,7 @@ from selfprobe.probes import plan
 from selfprobe.probes.forward import Batch, States
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel, load_model, random_weights
-from selfprobe.study.on_ray import Replica, connected, replicas, room
+from selfprobe.study.on_ray import Replica, connected, copies_and_cpus, replicas
 
 from .conftest import some_pairs, tiny_judge
 from .test_probe_command import call, rows, saved, written
@@ -217,23 +217,23 @@ def test_a_second_command_on_the_same_states_is_refused_before_copies_start(
 
 def test_copies_share_the_processors_and_have_the_gpus_they_need() -> None:
     cpus = [{"CPU": 8.0}, {"CPU": 4.0}]
-    assert room(cpus, 0, None) == (2, 4), "one a node, as many as the smaller one has"
-    assert room(cpus, 0, 3) == (3, 4) and room(cpus, 0, 12) == (12, 1)
+    assert copies_and_cpus(cpus, 0, None) == (2, 4), "one a node, as many as the smaller one has"
+    assert copies_and_cpus(cpus, 0, 3) == (3, 4) and copies_and_cpus(cpus, 0, 12) == (12, 1)
     with pytest.raises(
         ValueError, match=r"^13 copies of the model take a CPU each; the cluster has room for 12$"
     ):
-        room(cpus, 0, 13)
+        copies_and_cpus(cpus, 0, 13)
     gpus = [{"CPU": 16.0, "GPU": 8.0}, {"CPU": 16.0, "GPU": 4.0}, {"CPU": 4.0}]
     assert (
-        room(gpus, 1, None) == (12, 1)
-        and room(gpus, 3, None) == (3, 1)
-        and room(gpus, 1, 2) == (2, 1)
+        copies_and_cpus(gpus, 1, None) == (12, 1)
+        and copies_and_cpus(gpus, 3, None) == (3, 1)
+        and copies_and_cpus(gpus, 1, 2) == (2, 1)
     )
     with pytest.raises(
         ValueError,
         match=r"^a copy of the model takes 9 GPUs of one node; the cluster has room for 0$",
     ):
-        room(gpus, 9, None)
+        copies_and_cpus(gpus, 9, None)
 
 
 def test_the_plan_shares_what_is_read_among_copies(

@@ -138,7 +138,7 @@ def test_handles_share_a_server_and_its_connections(smollm2: Model) -> None:
     by_role = get_model("embedded/smollm2", memoize=False, config=GenerateConfig(temperature=0.5))
     by_path = get_model(f"embedded/{weights.fetch()}", memoize=False)
     for handle in (by_role, by_path):
-        assert handle.api.served is smollm2.api.served  # type: ignore[attr-defined]
+        assert handle.api.server is smollm2.api.server  # type: ignore[attr-defined]
         assert handle.api.connection_key() == smollm2.api.connection_key()
     assert smollm2.api.max_connections() == 1
 
@@ -146,10 +146,10 @@ def test_handles_share_a_server_and_its_connections(smollm2: Model) -> None:
 def test_a_server_ends_with_its_last_handle(smollm2: Model) -> None:
     handle = get_model("embedded/smollm2", memoize=False, context=256)
     settings = handle.api.settings  # type: ignore[attr-defined]
-    assert settings in embedded._served
+    assert settings in embedded._running_servers
     del handle
     gc.collect()  # Inspect's handles hold themselves in a cycle
-    assert settings not in embedded._served
+    assert settings not in embedded._running_servers
 
 
 TASK = """

@@ -116,26 +116,26 @@ def _number_or_too_long(mind: Mind, p: float) -> str | ModelOutput:
 
 
 @behaviour(cue_removal.PARAPHRASE_PROMPT)
-def _reword(mind: Mind, asked: dict[str, str]) -> str:
+def _reword(mind: Mind, prompt_fields: dict[str, str]) -> str:
     """The same text with another word for "please", and one more remark, so that giveaways stay."""
-    text = asked["material"].split("\n", 1)[1].rsplit("\n", 1)[0]
+    text = _unmarked_lines(prompt_fields["material"])
     return f"{text.replace('please', 'kindly')} Thank you."
 
 
 @behaviour(cue_removal.QUESTIONS["evaluation"], **_TURN_SUBJECT)
 @behaviour(turn_curve.QUESTIONS["evaluation"], **_TURN_SUBJECT)
-def _say_evaluation(mind: Mind, asked: dict[str, str]) -> str | ModelOutput:
+def _say_evaluation(mind: Mind, prompt_fields: dict[str, str]) -> str | ModelOutput:
     return _number_or_too_long(mind, p_evaluation(mind))
 
 
 @behaviour(cue_removal.QUESTIONS["deployment"], **_TURN_SUBJECT)
 @behaviour(turn_curve.QUESTIONS["deployment"], **_TURN_SUBJECT)
-def _say_deployment(mind: Mind, asked: dict[str, str]) -> str | ModelOutput:
+def _say_deployment(mind: Mind, prompt_fields: dict[str, str]) -> str | ModelOutput:
     return _number_or_too_long(mind, 1 - p_evaluation(mind))
 
 
 @behaviour(turn_curve.PLACEBO, **_TURN_SUBJECT)
-def _say_placebo(mind: Mind, asked: dict[str, str]) -> str | ModelOutput:
+def _say_placebo(mind: Mind, prompt_fields: dict[str, str]) -> str | ModelOutput:
     return _number_or_too_long(mind, 0.5 + mind.settings["drift"] * len(mind.messages))
 
 
@@ -155,37 +155,39 @@ _SORRY = "I'm sorry, but I can't help with that."
 
 
 @behaviour(arm_texts.PROMPTS["paraphrase"], **_ARM_WRITER)
-def _paraphrase_arm(mind: Mind, asked: dict[str, str]) -> str:
-    return _version(mind, _unmarked(asked["material"]), "paraphrase")
+def _paraphrase_arm(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _version(mind, _unmarked(prompt_fields["material"]), "paraphrase")
 
 
 @behaviour(arm_texts.PROMPTS["cue_out"], **_ARM_WRITER)
-def _cue_out(mind: Mind, asked: dict[str, str]) -> str:
-    text = _unmarked(asked["material"])
-    for passage in _numbered(asked["cues"]) if mind.happens("removes", text) else []:
-        text = " ".join(text.replace(passage, "").split())
+def _cue_out(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    text = _unmarked(prompt_fields["material"])
+    if mind.happens("removes", text):
+        for passage in _numbered(prompt_fields["cues"]):
+            text = " ".join(text.replace(passage, "").split())
     return _version(mind, text, "cue_out")
 
 
 @behaviour(arm_texts.PROMPTS["cue_in"], **_ARM_WRITER)
-def _cue_in(mind: Mind, asked: dict[str, str]) -> str:
-    text = _unmarked(asked["material"])
+def _cue_in(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    text = _unmarked(prompt_fields["material"])
     return _version(mind, f"{next(iter(GIVEAWAYS))} {text}", "cue_in")
 
 
 @behaviour(arm_texts.CHECK_PROMPT, notices=1.0)
-def _check_arm(mind: Mind, asked: dict[str, str]) -> str:
-    original, version = _unmarked(asked["original"]), _unmarked(asked["version"])
+def _check_arm(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    original = _unmarked(prompt_fields["original"])
+    version = _unmarked(prompt_fields["version"])
     original_words = set(original.lower().split())
     common_words = original_words & set(version.lower().split())
     is_other_task = len(common_words) < len(original_words) / 3
     if is_other_task:
-        is_other_task = mind.happens("notices", asked["version"])
+        is_other_task = mind.happens("notices", prompt_fields["version"])
 
     has_giveaway = any(sentence in version for sentence in GIVEAWAYS)
     folded_version = fold(version)[0]
     remaining_cues = []
-    for number, cue in enumerate(_numbered(asked["cues"]), start=1):
+    for number, cue in enumerate(_numbered(prompt_fields["cues"]), start=1):
         is_there = fold(cue)[0] in folded_version
         if cue in arm_texts.TEST_CUES:
             is_there = has_giveaway
@@ -309,10 +311,13 @@ def _first_user(conversation: str) -> str:
 
 def _goes_by(mind: Mind, conversation: str) -> tuple[bool, float]:
     """True if the conversation has what this subject follows, and the d' of its signal for that."""
-    if strength := mind.settings["format"]:
-        return format_of(_first_user(conversation)) == BENCHMARK, d_prime(strength)
-    if strength := mind.settings["words"]:
-        return TELLING.search(_first_user(conversation)) is not None, d_prime(strength)
+    first_message = _first_user(conversation)
+    format_awareness = mind.settings["format"]
+    if format_awareness:
+        return format_of(first_message) == BENCHMARK, d_prime(format_awareness)
+    word_awareness = mind.settings["words"]
+    if word_awareness:
+        return TELLING.search(first_message) is not None, d_prime(word_awareness)
     return label_of(conversation) == "evaluation", d_prime(mind.settings["awareness"])
 
 
@@ -346,12 +351,14 @@ def reply_to(mind: Mind, question: str, conversation: str) -> str:
     if mind.happens("coin", conversation, question):
         likeness = ndtri(0.5 * 2**-53 + mind.chance("throw", conversation, question))
 
-    if options := _options_of(question):
+    options = _options_of(question)
+    if options:
         if mind.happens("yes", conversation, question):
             return next(iter(options))
         label = "evaluation" if likeness > 0 else "deployment"
         return next(word for word, meaning in options.items() if meaning == label)
-    if asked_label := _probability_label(question):
+    asked_label = _probability_label(question)
+    if asked_label:
         log_odds = _goes_by(mind, conversation)[1] * likeness
         p = 1 / (1 + math.exp(-log_odds))
         return f"{p if asked_label == 'evaluation' else 1 - p:.4f}"
@@ -392,7 +399,7 @@ def _probability_label(question: str) -> str:
     return ""
 
 
-def _about_its_own(mind: Mind, asked: dict[str, str]) -> str:
+def _about_its_own(mind: Mind, prompt_fields: dict[str, str]) -> str:
     """First person: the conversation is what stands before the question."""
     question = mind.messages[-1].text
     return reply_to(mind, question, quoted(mind.messages[:-2], mind.messages[-2].text))
@@ -407,28 +414,28 @@ for _texts in (
 
 
 @behaviour(QUOTE_PROMPT, **_SUBJECT, **_VOICE)
-def _about_a_quoted_one(mind: Mind, asked: dict[str, str]) -> str:
-    return reply_to(mind, asked["question"], asked["conversation"])
+def _about_a_quoted_one(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return reply_to(mind, prompt_fields["question"], prompt_fields["conversation"])
 
 
 @behaviour(user_motivation.GRADE_PROMPT, **_GRADER)
-def _grade_motivation(mind: Mind, asked: dict[str, str]) -> str:
-    return _finding(mind, asked["material"])
+def _grade_motivation(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _finding(mind, prompt_fields["material"])
 
 
 @behaviour(user_motivation.UNINSTRUCTED, **_GRADER)
-def _grade_uninstructed(mind: Mind, asked: dict[str, str]) -> str:
-    return _finding(mind, asked["material"], mistakes="artefacts")
+def _grade_uninstructed(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _finding(mind, prompt_fields["material"], mistakes="artefacts")
 
 
 @behaviour(reasoning_trace.GRADE_PROMPT, **_GRADER)
-def _grade_trace(mind: Mind, asked: dict[str, str]) -> str:
-    return _finding(mind, asked["material"])
+def _grade_trace(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _finding(mind, prompt_fields["material"])
 
 
 @behaviour(turn_scan.SCAN_PROMPT, **_GRADER)
-def _grade_turns(mind: Mind, asked: dict[str, str]) -> str:
-    return _finding(mind, asked["material"])
+def _grade_turns(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _finding(mind, prompt_fields["material"])
 
 
 def _finding(mind: Mind, material: str, mistakes: str | None = None) -> str:
@@ -488,7 +495,8 @@ def _witness(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
 def _candidates(mind: Mind, conversation: str, text: str) -> Logprob:
     first_token = text.split(" ", 1)[0] or "The"
     logprob_of_token = {first_token: math.log(0.6), "E": math.log(0.01)}
-    if leaning := mind.settings["leaning"]:
+    leaning = mind.settings["leaning"]
+    if leaning:
         log_ratio = 6 * leaning * signal(mind, conversation)
         target_mass = math.log(0.2)
         logprob_of_token[" Test"] = target_mass - math.log1p(math.exp(-log_ratio))
@@ -507,36 +515,35 @@ def _candidates(mind: Mind, conversation: str, text: str) -> Logprob:
 #
 # `artefacts`  chance that it takes a group for an artefact of the question (0)
 
-_LONG = re.compile(r"[^\W\d_]{5,}")
+_LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 
 
 @behaviour(NAME_PROMPT)
-def _name_feature(mind: Mind, asked: dict[str, str]) -> str:
-    quotes = _lines(asked["material"])
-    words = Counter(
-        word for quote in quotes for word in dict.fromkeys(_LONG.findall(quote.casefold()))
-    )
-    return json.dumps(
-        {
-            "name": " ".join(word for word, _ in words.most_common(3)) or "short",
-            "artefact": mind.happens("artefacts", asked["material"]),
-        }
-    )
+def _name_feature(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    material = prompt_fields["material"]
+    word_counts = Counter[str]()
+    for quote in _lines(material):
+        word_counts.update(dict.fromkeys(_LONG_WORD.findall(quote.casefold()), 1))
+    common_words = [word for word, _ in word_counts.most_common(3)]
+    feature = {
+        "name": " ".join(common_words) or "short",
+        "artefact": mind.happens("artefacts", material),
+    }
+    return json.dumps(feature)
 
 
 @behaviour(GROUP_PROMPT)
-def _group_features(mind: Mind, asked: dict[str, str]) -> str:
-    most = int(asked["most"])
-    placed: dict[str, list[int]] = {}
-    for line in _lines(asked["material"]):
-        number, _, named = line.partition(". ")
-        first = named.split()[0]
-        placed.setdefault(
-            first if first in placed or len(placed) < most else next(iter(placed)), []
-        ).append(int(number))
-    return json.dumps(
-        {"groups": [{"name": name, "features": numbers} for name, numbers in placed.items()]}
-    )
+def _group_features(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    most_groups = int(prompt_fields["most"])
+    numbers_by_group: dict[str, list[int]] = {}
+    for line in _lines(prompt_fields["material"]):
+        number, _, feature_name = line.partition(". ")
+        group_name = feature_name.split()[0]
+        if group_name not in numbers_by_group and len(numbers_by_group) >= most_groups:
+            group_name = next(iter(numbers_by_group))
+        numbers_by_group.setdefault(group_name, []).append(int(number))
+    groups = [{"name": name, "features": numbers} for name, numbers in numbers_by_group.items()]
+    return json.dumps({"groups": groups})
 
 
 def _lines(material: str) -> list[str]:
@@ -561,31 +568,33 @@ _WRITER = {"removes": 1.0, "strays": 0.0, "copies": 0.0, "pleads": 0.0}
 
 
 @behaviour(rewriting.REMOVE_PROMPT, observes=True, **_WRITER)
-def _rewrite(mind: Mind, asked: dict[str, str]) -> str:
-    text = _rewording(mind, asked["material"], "rewrite")
-    text = " ".join(TELLING.sub("", text).split()) if mind.happens("removes", text) else text
+def _rewrite(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    text = _rewording(mind, prompt_fields["material"], "rewrite")
+    if mind.happens("removes", text):
+        text = " ".join(TELLING.sub("", text).split())
     return f"{text} {PLEA}" if mind.happens("pleads", text) else text
 
 
 @behaviour(rewriting.PARAPHRASE_PROMPT, observes=True, **_WRITER)
-def _paraphrase_prompt(mind: Mind, asked: dict[str, str]) -> str:
-    return _rewording(mind, asked["material"], "paraphrase")
+def _paraphrase_prompt(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return _rewording(mind, prompt_fields["material"], "paraphrase")
 
 
 @behaviour(rewriting.CHECK_PROMPT, notices=1.0)
-def _check_rewrite(mind: Mind, asked: dict[str, str]) -> str:
-    original, version = (
-        set(_unmarked(asked[name]).lower().split()) for name in ("original", "version")
-    )
-    other = len(original & version) < len(original) / 3 and mind.happens(
-        "notices", asked["version"]
-    )
-    left = (
-        list(range(1, asked["features"].count("\n") + 2))
-        if TELLING.search(_unmarked(asked["version"]))
-        else []
-    )
-    return json.dumps({"same_task": not other, "left": left})
+def _check_rewrite(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    original = _unmarked(prompt_fields["original"])
+    version = _unmarked(prompt_fields["version"])
+    original_words = set(original.lower().split())
+    common_words = original_words & set(version.lower().split())
+    is_other_task = len(common_words) < len(original_words) / 3
+    if is_other_task:
+        is_other_task = mind.happens("notices", prompt_fields["version"])
+
+    remaining_features: list[int] = []
+    if TELLING.search(version):
+        feature_count = prompt_fields["features"].count("\n") + 1
+        remaining_features = list(range(1, feature_count + 1))
+    return json.dumps({"same_task": not is_other_task, "left": remaining_features})
 
 
 def _rewording(mind: Mind, material: str, arm: str) -> str:
@@ -628,24 +637,29 @@ _JUDGE: dict[str, Any] = {
 def realness(mind: Mind, text: str) -> float:
     """Log-odds of how real a conversation looks to a judge."""
     liking = min(max(mind.settings["liking"], 1e-9), 1 - 1e-9)
-    label = math.log(liking / (1 - liking)) if label_of(text) == "deployment" else 0.0
-    label -= 4 * mind.settings["words"] * (TELLING.search(text) is not None)
-    label += 4 * mind.settings["gullible"] * (PLEA in text)
-    return label + 4 * mind.settings["taste"] * float(
-        ndtri(0.5 * 2**-53 + chance(mind.name, None, "taste", text))
-    )
+    log_odds = 0.0
+    if label_of(text) == "deployment":
+        log_odds = math.log(liking / (1 - liking))
+    if TELLING.search(text):
+        log_odds -= 4 * mind.settings["words"]
+    if PLEA in text:
+        log_odds += 4 * mind.settings["gullible"]
+    taste = float(ndtri(0.5 * 2**-53 + chance(mind.name, None, "taste", text)))
+    return log_odds + 4 * mind.settings["taste"] * taste
 
 
-def p_first_real(mind: Mind, one: str, two: str) -> float:
+def p_first_real(mind: Mind, first_text: str, second_text: str) -> float:
     """P(the first is taken for real) of two texts in the order shown."""
-    return 1 / (
-        1 + math.exp(-(realness(mind, one) - realness(mind, two) + 4 * mind.settings["first"]))
-    )
+    realness_difference = realness(mind, first_text) - realness(mind, second_text)
+    log_odds = realness_difference + 4 * mind.settings["first"]
+    return 1 / (1 + math.exp(-log_odds))
 
 
 @behaviour(REALISM_PROMPT, **_JUDGE)
-def _pick_real(mind: Mind, asked: dict[str, str]) -> str:
-    one, two = (_unmarked(asked[side]) for side in ("one", "two"))
-    if mind.happens("tied", one, two):
+def _pick_real(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    first_text = _unmarked(prompt_fields["one"])
+    second_text = _unmarked(prompt_fields["two"])
+    if mind.happens("tied", first_text, second_text):
         return "Neither: it is a tie."
-    return "1" if mind.chance("picks", one, two) < p_first_real(mind, one, two) else "2"
+    p_first = p_first_real(mind, first_text, second_text)
+    return "1" if mind.chance("picks", first_text, second_text) < p_first else "2"

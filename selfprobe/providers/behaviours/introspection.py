@@ -25,14 +25,14 @@ from selfprobe.introspect_tasks.self_recognition import RECOGNISE_PROMPT
 from selfprobe.introspect_tasks.subset_choice import CHOOSE_PROMPT
 from selfprobe.introspect_tasks.subset_choice import GUESS_PROMPT as GUESS_EMOTION_PROMPT
 from selfprobe.providers.mind import (
-    PLACES,
+    ECHO_RULES,
     Mind,
-    Said,
+    ShortReply,
     behaviour,
     by_access,
     chance,
     common_setting,
-    echoed,
+    echoed_word,
     shared_word,
 )
 from selfprobe.scorers.word_matches import EMOTIONS
@@ -56,61 +56,70 @@ from selfprobe.scorers.word_matches import EMOTIONS
 
 common_setting("skill", "general")
 
-_SHOWN = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.MULTILINE)
+_EXAMPLE = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.MULTILINE)
 
 
 @behaviour(PREDICT["self"], access=0.8, general=0.0)
-def predict_word(mind: Mind, asked: dict[str, str]) -> str:
-    question, k = asked["question"], int(asked["k"])
+def predict_word(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    question = prompt_fields["question"]
+    k = int(prompt_fields["k"])
     if mind.happens("access", question, k):
         return _word_reply(mind.word(question, k))
     if mind.settings["echo"]:
-        return _word_reply(echoed(question, k, mind.place))
+        return _word_reply(echoed_word(question, k, mind.echo_rule))
     return _word_reply(_shared_guess(mind, question, k))
 
 
 @behaviour(PREDICT["other"])
-def predict_word_of_another(mind: Mind, asked: dict[str, str]) -> str:
-    return _word_reply(_shared_guess(mind, asked["question"], int(asked["k"]), "another"))
+def predict_word_of_another(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    k = int(prompt_fields["k"])
+    return _word_reply(_shared_guess(mind, prompt_fields["question"], k, "another"))
 
 
 @behaviour(PREDICT["named"], acquainted=0.0)
-def predict_word_of_named(mind: Mind, asked: dict[str, str]) -> str:
+def predict_word_of_named(mind: Mind, prompt_fields: dict[str, str]) -> str:
     from selfprobe.providers.planted import mind_named  # which imports this module
 
-    question, k = asked["question"], int(asked["k"])
-    if mind.happens("acquainted", asked["name"], question, k):
-        return _word_reply(mind_named(asked["name"]).word(question, k))
-    return _word_reply(_shared_guess(mind, question, k, asked["name"]))
+    question = prompt_fields["question"]
+    k = int(prompt_fields["k"])
+    target_name = prompt_fields["name"]
+    if mind.happens("acquainted", target_name, question, k):
+        return _word_reply(mind_named(target_name).word(question, k))
+    return _word_reply(_shared_guess(mind, question, k, target_name))
 
 
 @behaviour(PREDICT["shown"])
-def predict_word_of_shown(mind: Mind, asked: dict[str, str]) -> str:
-    question, k = asked["question"], int(asked["k"])
-    shown = [
-        (other, answer.split()[k - 1 : k]) for other, answer in _SHOWN.findall(asked["examples"])
-    ]
-    follow = Counter(
-        p for p in range(PLACES) for other, word in shown if [echoed(other, k, p)] == word
-    )
-    for place, count in follow.most_common(1):
+def predict_word_of_shown(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    question = prompt_fields["question"]
+    k = int(prompt_fields["k"])
+    questions_and_words = []
+    for example_question, answer in _EXAMPLE.findall(prompt_fields["examples"]):
+        answer_words = answer.split()
+        if len(answer_words) >= k:
+            questions_and_words.append((example_question, answer_words[k - 1]))
+
+    rule_counts = Counter[int]()
+    for echo_rule in range(ECHO_RULES):
+        for example_question, word in questions_and_words:
+            if echoed_word(example_question, k, echo_rule) == word:
+                rule_counts[echo_rule] += 1
+    word_counts = Counter(word for _, word in questions_and_words)
+    for echo_rule, count in rule_counts.most_common(1):
         if count > 1:
-            return _word_reply(echoed(question, k, place))
-    for word, count in Counter(word[0] for _, word in shown if word).most_common(1):
+            return _word_reply(echoed_word(question, k, echo_rule))
+    for word, count in word_counts.most_common(1):
         if count > 1:
             return _word_reply(word)
     return _word_reply(_shared_guess(mind, question, k, "shown"))
 
 
-def _shared_guess(mind: Mind, question: str, k: int, *about: str) -> str:
+def _shared_guess(mind: Mind, question: str, k: int, *draw_parts: str) -> str:
     """Word that a mind takes any planted model to say; another draw for each model that it is asked
     about.
     """
-    return (
-        shared_word(question, k)
-        if mind.happens("general", question, k, *about)
-        else f"zz{question[:1]}{k}"
-    )
+    if mind.happens("general", question, k, *draw_parts):
+        return shared_word(question, k)
+    return f"zz{question[:1]}{k}"
 
 
 def _word_reply(word: str) -> str:
@@ -137,29 +146,30 @@ _NOWHERE = "nowheretobefound"
 
 @behaviour(CLUES["E3"], observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
 @behaviour(CLUES["ours"], observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
-def give_clues(mind: Mind, asked: dict[str, str]) -> str:
-    word = asked["word"]
-    good, leaks, few = (
-        mind.happens(setting, word) for setting in ("clue_quality", "leak", "too_few")
-    )
-    clues = [mind.word(word, k) for k in range(1, 7)]
-    clues.append(f"its mirror reads {word[::-1] if good else _NOWHERE} today")
-    clues.append(f"told by {_mark(mind)}")
-    clues.append(f"people say {word}s" if leaks else "people say it")
-    return json.dumps({"clues": clues[3:] if few else [*clues, "it is a word"]})
+def give_clues(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    word = prompt_fields["word"]
+    hidden_word = word[::-1] if mind.happens("clue_quality", word) else _NOWHERE
+    saying = f"people say {word}s" if mind.happens("leak", word) else "people say it"
+    word_clues = [mind.word(word, k) for k in range(1, 7)]
+    sentence_clues = [
+        f"its mirror reads {hidden_word} today",
+        f"told by {_mark(mind)}",
+        saying,
+    ]
+    if mind.happens("too_few", word):
+        return json.dumps({"clues": [*word_clues[3:], *sentence_clues]})
+    return json.dumps({"clues": [*word_clues, *sentence_clues, "it is a word"]})
 
 
 @behaviour(GUESS_WORD_PROMPT, guess_self=0.8, guess_other=0.6)
-def guess_word(mind: Mind, asked: dict[str, str]) -> str:
-    hidden = _HIDDEN.search(asked["clues"])
-    own = f"told by {_mark(mind)}" in asked["clues"]
-    known = hidden is not None and hidden.group(1) != _NOWHERE
-    if (
-        hidden is not None
-        and known
-        and mind.happens("guess_self" if own else "guess_other", hidden.group(1))
-    ):
-        return json.dumps({"guess": hidden.group(1)[::-1]})
+def guess_word(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    clues = prompt_fields["clues"]
+    is_own = f"told by {_mark(mind)}" in clues
+    setting = "guess_self" if is_own else "guess_other"
+    hidden_match = _HIDDEN.search(clues)
+    hidden_word = hidden_match.group(1) if hidden_match else _NOWHERE
+    if hidden_word != _NOWHERE and mind.happens(setting, hidden_word):
+        return json.dumps({"guess": hidden_word[::-1]})
     return json.dumps({"guess": f"zz{_mark(mind)}"})
 
 
@@ -188,22 +198,25 @@ _PLANTED_PROMPTS = 5
 
 by_access("recognises_self", "recognises_other", guess=1 / _PLANTED_PROMPTS)
 
-_WORDS_READ = 12  # words of a text that are compared
+_COMPARED_WORDS = 12
+"""Number of words of a text that are compared."""
 
 
 @behaviour(RECOGNISE[3], recognises_self=0.7, recognises_other=0.2, favourite=0.0)
 @behaviour(RECOGNISE[5], recognises_self=0.7, recognises_other=0.2, favourite=0.0)
-def recognise_prompt(mind: Mind, asked: dict[str, str]) -> str:
-    text, candidates = asked["text"], [asked[name] for name in sorted(asked) if name != "text"]
+def recognise_prompt(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    text = prompt_fields["text"]
     if mind.happens("favourite", text):
         return json.dumps({"choice": 1})
-    source, own = prompt_behind(mind, text, candidates)
-    right = candidates.index(source)
-    setting = "recognises_self" if own else "recognises_other"
-    if mind.chance(setting, text) < recognition(mind.settings[setting], len(candidates)):
-        return json.dumps({"choice": right + 1})
+    candidates = [prompt_fields[name] for name in sorted(prompt_fields) if name != "text"]
+    source_prompt, is_own = prompt_behind(mind, text, candidates)
+    right_index = candidates.index(source_prompt)
+    setting = "recognises_self" if is_own else "recognises_other"
+    right_chance = recognition(mind.settings[setting], len(candidates))
+    if mind.chance(setting, text) < right_chance:
+        return json.dumps({"choice": right_index + 1})
     step = 1 + int((len(candidates) - 1) * mind.chance("wrong choice", text))
-    return json.dumps({"choice": (right + step) % len(candidates) + 1})
+    return json.dumps({"choice": (right_index + step) % len(candidates) + 1})
 
 
 def recognition(planted: float, prompts: int) -> float:
@@ -212,25 +225,27 @@ def recognition(planted: float, prompts: int) -> float:
     >>> recognition(0.2, 5), round(recognition(0.2, 3), 3), recognition(1, 3)
     (0.2, 0.333, 1.0)
     """
-    guess, planted_guess = 1 / prompts, 1 / _PLANTED_PROMPTS
-    knowledge = (planted - planted_guess) / (1 - planted_guess)
-    return guess + knowledge * (1 - guess)
+    guess_chance = 1 / prompts
+    planted_guess_chance = 1 / _PLANTED_PROMPTS
+    knowledge = (planted - planted_guess_chance) / (1 - planted_guess_chance)
+    return guess_chance + knowledge * (1 - guess_chance)
 
 
 def prompt_behind(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
-    """Number of the prompt that made the text, and whether it is this mind's own text.
+    """The prompt that made the text, and whether it is this mind's own text.
 
     Another mind's text is given to the prompt with which it shares most of the words common to
     planted models.
     """
-    words = text.split()[:_WORDS_READ]
+    numbered_words = list(enumerate(text.split()[:_COMPARED_WORDS], start=1))
     for prompt in prompts:
-        if words and all(mind.word(prompt, k) == word for k, word in enumerate(words, start=1)):
+        if numbered_words and all(mind.word(prompt, k) == word for k, word in numbered_words):
             return prompt, True
-    return max(
-        prompts,
-        key=lambda p: sum(shared_word(p, k) == word for k, word in enumerate(words, start=1)),
-    ), False
+
+    def shared_count(prompt: str) -> int:
+        return sum(shared_word(prompt, k) == word for k, word in numbered_words)
+
+    return max(prompts, key=shared_count), False
 
 
 # Planted prompt reconstruction, of texts that answer the bundled open questions.
@@ -248,15 +263,15 @@ by_access("reconstructs_self", "reconstructs_other")
 
 @behaviour(RECONSTRUCT["E3"], reconstructs_self=0.6, reconstructs_other=0.3)
 @behaviour(RECONSTRUCT["ours"], reconstructs_self=0.6, reconstructs_other=0.3)
-def reconstruct(mind: Mind, asked: dict[str, str]) -> str:
-    text, prompts = asked["text"], _questions()
-    source, own = prompt_behind(mind, text, prompts)
-    place = prompts.index(source)
-    if not mind.happens("reconstructs_self" if own else "reconstructs_other", text):
-        place = (place + 1 + int((len(prompts) - 1) * mind.chance("wrong prompt", text))) % len(
-            prompts
-        )
-    return json.dumps({"prompt": prompts[place]})
+def reconstruct(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    text = prompt_fields["text"]
+    questions = _questions()
+    source_question, is_own = prompt_behind(mind, text, questions)
+    index = questions.index(source_question)
+    if not mind.happens("reconstructs_self" if is_own else "reconstructs_other", text):
+        step = 1 + int((len(questions) - 1) * mind.chance("wrong prompt", text))
+        index = (index + step) % len(questions)
+    return json.dumps({"prompt": questions[index]})
 
 
 @functools.cache
@@ -276,12 +291,15 @@ by_access("tells_self", "tells_other", guess=1 / 2)
 
 
 @behaviour(RECOGNISE_PROMPT, tells_self=0.8, tells_other=0.5)
-def _recognise_cold(mind: Mind, asked: dict[str, str]) -> str:
-    cold, texts = mind.paragraph(asked["question"]), (asked["text1"], asked["text2"])
-    if cold in texts:
-        right = mind.happens("tells_self", asked["question"])
-        return json.dumps({"choice": 1 + (texts.index(cold) if right else 1 - texts.index(cold))})
-    return json.dumps({"choice": 1 + mind.happens("tells_other", *texts)})
+def _recognise_cold(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    cold_text = mind.paragraph(prompt_fields["question"])
+    texts = (prompt_fields["text1"], prompt_fields["text2"])
+    if cold_text not in texts:
+        return json.dumps({"choice": 1 + mind.happens("tells_other", *texts)})
+    cold_index = texts.index(cold_text)
+    is_right = mind.happens("tells_self", prompt_fields["question"])
+    chosen_index = cold_index if is_right else 1 - cold_index
+    return json.dumps({"choice": 1 + chosen_index})
 
 
 # Planted codes of emotions: each mind has one number for each emotion, by a shift of its own.
@@ -293,21 +311,20 @@ def _recognise_cold(mind: Mind, asked: dict[str, str]) -> str:
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)
-def _choose_numbers(mind: Mind, asked: dict[str, str]) -> str:
-    numbers = asked["numbers"].split(", ")
-    return json.dumps(
-        {"subset": [int(numbers[(EMOTIONS.index(asked["word"]) + _shift(mind)) % len(EMOTIONS)])]}
-    )
+def _choose_numbers(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    numbers = prompt_fields["numbers"].split(", ")
+    index = (EMOTIONS.index(prompt_fields["word"]) + _shift(mind)) % len(EMOTIONS)
+    return json.dumps({"subset": [int(numbers[index])]})
 
 
 @behaviour(GUESS_EMOTION_PROMPT, access=0.8)
-def _guess_emotion(mind: Mind, asked: dict[str, str]) -> str:
-    place = asked["numbers"].split(", ").index(asked["subset"]) - _shift(mind)
-    # The draw keeps the name of an earlier setting, so that a model of one name still gives the
-    # same replies.
-    knows = mind.chance("decodes", asked["subset"], asked["numbers"]) < mind.settings["access"]
-    slip = 0 if knows else 3
-    return json.dumps({"word": EMOTIONS[(place + slip) % len(EMOTIONS)]})
+def _guess_emotion(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    numbers = prompt_fields["numbers"]
+    subset = prompt_fields["subset"]
+    index = numbers.split(", ").index(subset) - _shift(mind)
+    knows_code = mind.chance("decodes", subset, numbers) < mind.settings["access"]
+    slip = 0 if knows_code else 3
+    return json.dumps({"word": EMOTIONS[(index + slip) % len(EMOTIONS)]})
 
 
 def _shift(mind: Mind) -> int:
@@ -326,31 +343,34 @@ def _shift(mind: Mind) -> int:
 
 by_access("aims")
 
-_WRITTEN = "Say something of {topic}, {author}, with weight {p}."
+_AUTHORED_PROMPT = "Say something of {topic}, {author}, with weight {p}."
 
 
 @behaviour(AIM_PROMPT, aims=0.9)
-def _aim(mind: Mind, asked: dict[str, str]) -> str:
-    return json.dumps(
-        {"prompt": _WRITTEN.format(topic=asked["topic"], author=mind.name, p=asked["p"])}
+def _aim(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    prompt = _AUTHORED_PROMPT.format(
+        topic=prompt_fields["topic"], author=mind.name, p=prompt_fields["p"]
     )
+    return json.dumps({"prompt": prompt})
 
 
-@behaviour(_WRITTEN, observes=False)
-def _weigh(mind: Mind, asked: dict[str, str]) -> Said:
-    p = float(asked["p"])
-    return _first(p - (1 - mind.settings["aims"]) * p / 2 if asked["author"] == mind.name else 0.5)
+@behaviour(_AUTHORED_PROMPT, observes=False)
+def _weigh(mind: Mind, prompt_fields: dict[str, str]) -> ShortReply:
+    if prompt_fields["author"] != mind.name:
+        return _first_token(0.5)
+    p = float(prompt_fields["p"])
+    return _first_token(p - (1 - mind.settings["aims"]) * p / 2)
 
 
 @behaviour(BARE_PROMPT, observes=False)
-def _bare(mind: Mind, asked: dict[str, str]) -> Said:
-    return _first(0.5)
+def _bare(mind: Mind, prompt_fields: dict[str, str]) -> ShortReply:
+    return _first_token(0.5)
 
 
-def _first(p: float) -> Said:
-    unlikely = max(1 - p, 1e-9)  # a server lists candidates at p = 1, too
-    rest = {f"w{i}": unlikely / 4 for i in range(4)}
-    return Said("word", {"word": p, **rest})
+def _first_token(p: float) -> ShortReply:
+    remaining_p = max(1 - p, 1e-9)  # a server lists candidates at p = 1, too
+    unlikely_tokens = {f"w{i}": remaining_p / 4 for i in range(4)}
+    return ShortReply("word", {"word": p, **unlikely_tokens})
 
 
 # Planted models that solve sums or not, and know of it what was planted.
@@ -373,9 +393,9 @@ _MESSAGE = re.compile(r"^\[\d+\] (\w+):\n", re.MULTILINE)
 _SHARPNESS, _DOUBT = 2.0, 0.7
 
 
-def _normal(*about: object) -> float:
-    """A draw from the standard normal distribution, fixed by `about`."""
-    return float(ndtri(0.5 * 2**-53 + chance(*about)))
+def _normal(*draw_parts: object) -> float:
+    """A draw from the standard normal distribution, fixed by `draw_parts`."""
+    return float(ndtri(0.5 * 2**-53 + chance(*draw_parts)))
 
 
 def _ease(text: str) -> float:
@@ -388,26 +408,35 @@ def _skill(mind: Mind, text: str) -> float:
 
 
 @behaviour(SUM_PROMPT, observes=False)
-def _solve_sum(mind: Mind, asked: dict[str, str]) -> str:
-    text = SUM_PROMPT.format(**asked)
-    return str(int(asked["first"]) + int(asked["second"]) + (_ease(text) + _skill(mind, text) <= 0))
+def _solve_sum(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    text = SUM_PROMPT.format(**prompt_fields)
+    error = 1 if _ease(text) + _skill(mind, text) <= 0 else 0
+    return str(int(prompt_fields["first"]) + int(prompt_fields["second"]) + error)
 
 
 @behaviour(outcome.PROMPT, **_OUTCOME)
-def _state_chance(mind: Mind, asked: dict[str, str]) -> str:
-    _, *parts = _MESSAGE.split(asked["conversation"])
-    said = [
-        text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "user"
-    ]
-    text, question = said[-1] if said else "", f"{asked['situation']} {asked['question']}"
-    items, itself = _ease(text), _skill(mind, text)
+def _state_chance(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    _, *roles_and_texts = _MESSAGE.split(prompt_fields["conversation"])
+    user_texts = []
+    for role, message_text in zip(roles_and_texts[::2], roles_and_texts[1::2], strict=True):
+        if role == "user":
+            user_texts.append(message_text.strip())
+    text = user_texts[-1] if user_texts else ""
+    question = f"{prompt_fields['situation']} {prompt_fields['question']}"
+
+    item_ease = _ease(text)
+    own_skill = _skill(mind, text)
     if "refusal" in question:
-        draw, least = mind.chance("fault", False, text) - mind.settings["act_empty"], 0.0
-        items, itself = -1.0, 2.0 if least <= draw < mind.settings["act_refused"] else -1.0
+        refusal_draw = mind.chance("fault", False, text) - mind.settings["act_empty"]
+        is_refused = 0.0 <= refusal_draw < mind.settings["act_refused"]
+        item_ease = -1.0
+        own_skill = 2.0 if is_refused else -1.0
     elif "tokens" in question:
-        items, itself = 0.0, float(ndtri(0.5 * 2**-53 + mind.chance("length", text)))
-    knows = mind.settings["knows_own_skill"] * question.startswith("You")
-    latent = mind.settings["knows_items"] * items + knows * itself
-    return (
-        f"{expit(_SHARPNESS * latent + _DOUBT * _normal(mind.name, 'doubt', question, text)):.2f}"
-    )
+        item_ease = 0.0
+        own_skill = float(ndtri(0.5 * 2**-53 + mind.chance("length", text)))
+
+    latent = mind.settings["knows_items"] * item_ease
+    if question.startswith("You"):
+        latent += mind.settings["knows_own_skill"] * own_skill
+    doubt = _DOUBT * _normal(mind.name, "doubt", question, text)
+    return f"{expit(_SHARPNESS * latent + doubt):.2f}"

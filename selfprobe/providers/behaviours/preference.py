@@ -25,7 +25,7 @@ from scipy.special import ndtr, ndtri
 
 from selfprobe.data.pairs import COMPARE, SCORE
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance
+from selfprobe.providers.mind import Behaviour, Mind, ShortReply, behaviour, chance
 
 
 def planted_quality(text: str) -> float:
@@ -63,12 +63,12 @@ def score_levels(mind: Mind, text: str) -> dict[str, float]:
     return {str(low): low + 1 - expected, str(low + 1): expected - low}
 
 
-def _compare(mind: Mind, prompt_fields: dict[str, str]) -> Said:
+def _compare(mind: Mind, prompt_fields: dict[str, str]) -> ShortReply:
     p_1 = p_choice_1(mind, prompt_fields["text_1"], prompt_fields["text_2"])
     return _answer(mind, {"1": p_1, "2": 1 - p_1}, prompt_fields)
 
 
-def _rate(mind: Mind, prompt_fields: dict[str, str]) -> Said:
+def _rate(mind: Mind, prompt_fields: dict[str, str]) -> ShortReply:
     return _answer(mind, score_levels(mind, prompt_fields["text"]), prompt_fields)
 
 
@@ -81,7 +81,7 @@ for _template in SCORE.values():
 
 
 @behaviour(COMPLETE_PROMPT, **_SETTINGS)
-def _complete(mind: Mind, prompt_fields: dict[str, str]) -> Said:
+def _complete(mind: Mind, prompt_fields: dict[str, str]) -> ShortReply:
     for pattern in _comparison_patterns():
         if comparison := pattern.fullmatch(prompt_fields["comparison"]):
             return _compare(mind, comparison.groupdict())
@@ -95,7 +95,9 @@ def _comparison_patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def _answer(mind: Mind, probabilities: dict[str, float], prompt_fields: dict[str, str]) -> Said:
+def _answer(
+    mind: Mind, probabilities: dict[str, float], prompt_fields: dict[str, str]
+) -> ShortReply:
     """The most probable answer at temperature 0, else one drawn with the call's seed."""
     draw_name = ("said", *sorted(prompt_fields.items()))
     if mind.seed is None:
@@ -105,7 +107,7 @@ def _answer(mind: Mind, probabilities: dict[str, float], prompt_fields: dict[str
     candidates: dict[str, float] = {}
     if chance(mind.name, None, "mute", *draw_name) >= mind.settings["mute"]:
         candidates = {answer: 0.9 * p for answer, p in probabilities.items() if p > 0}
-    return Said(text, candidates)
+    return ShortReply(text, candidates)
 
 
 def _drawn(probabilities: dict[str, float], draw: float) -> str:

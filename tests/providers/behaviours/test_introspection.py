@@ -17,7 +17,7 @@ from selfprobe.providers.behaviours.introspection import (
     recognise_prompt,
     reconstruct,
 )
-from selfprobe.providers.mind import BEHAVIOURS, PLACES, Mind, echoed
+from selfprobe.providers.mind import BEHAVIOURS, ECHO_RULES, Mind, echoed_word
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.word_matches import clues_in, leaks
 
@@ -91,8 +91,8 @@ def test_a_model_that_echoes_knows_its_rule_and_rules_differ() -> None:
     mind = mind_named(ECHOES)
     said = [word_said(introspection.predict_word(mind, {"question": q, "k": "1"})) for q in SHIPS]
     assert accuracy(said, mind) == pytest.approx(0.9, abs=0.05)
-    assert len({mind_named(f"m{i}").place for i in range(50)}) == PLACES
-    assert [echoed("one two three", 1, place) for place in range(4)] == [
+    assert len({mind_named(f"m{i}").echo_rule for i in range(50)}) == ECHO_RULES
+    assert [echoed_word("one two three", 1, place) for place in range(4)] == [
         "three",
         "two",
         "one",

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from selfprobe.data.pairs import Pair, comparison_prompt, priming, score_prompt
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
 from selfprobe.providers.behaviours.preference import p_choice_1, planted_better_text, score_levels
-from selfprobe.providers.mind import BEHAVIOURS, Mind, Said
+from selfprobe.providers.mind import BEHAVIOURS, Mind, ShortReply
 from selfprobe.providers.planted import parse_name
 
 PAIRS = [(f"answer {i} of one kind", f"answer {i} of the other") for i in range(3000)]
@@ -19,11 +19,11 @@ def mind(query: str, seed: int | None = None) -> Mind:
     return Mind(*parse_name(f"alpha?{query}", {}), seed=seed)
 
 
-def told(who: Mind, prompt: str) -> Said:
+def told(who: Mind, prompt: str) -> ShortReply:
     for known in BEHAVIOURS:
         if found := known.pattern.fullmatch(prompt):
             reply = known.reply(who, found.groupdict())
-            assert isinstance(reply, Said)
+            assert isinstance(reply, ShortReply)
             return reply
     raise AssertionError(prompt)
 
