@@ -216,7 +216,7 @@ def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
         run_task("selfprobe/outcome", model, tmp_path / "runs", task_args=args, limit=2)
     found = study.numbers(study.collected())
     assert list(found.stated.observers) == ["planted/di", "planted/zoe", "planted/ada"]
-    without, notes = found.lost
+    without, notes = found.omissions
     assert str(without).endswith("not judged: planted/zoe.")
     assert (
         isinstance(notes, Bullets) and "cut.eval does not count: cannot be read" in notes.items[0]
