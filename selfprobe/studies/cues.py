@@ -183,7 +183,7 @@ class Cues(Study):
     def _planned_samples(self, most: int | None, controls: int) -> list[Mapping[str, Any]]:
         """Metadata of the samples."""
         sets = set_names(self.table)
-        samples_metadata = []
+        samples_metadata: list[Mapping[str, Any]] = []
         for row in self.table.first(self.limit):
             sample = record_to_sample(row, most, controls, sets)
             samples_metadata.append(sample.metadata or {})
