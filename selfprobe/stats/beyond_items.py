@@ -25,11 +25,11 @@ MOST_MODELS = 12
 """Largest number of models whose patterns are enumerated."""
 FITTING_STEPS = 200
 SCORE_TIE = 1e-9
-LEFT_DECIMALS = 9
+RESIDUAL_DECIMALS = 9
 """Decimals of what is left: what a line leaves of a constant is no order of items."""
 
 
-def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
+def statement_residuals(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
     """What is left of a statement beyond the line through the mean of other observers' statements,
     in logits, [item].
 
@@ -38,24 +38,31 @@ def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArra
         others: Chances that other observers stated about the same items, `[observer, item]`, NaN
             where unknown.
     """
-    own_logits = special.logit(np.clip(np.asarray(stated, dtype=float), LOGIT_CLIP, 1 - LOGIT_CLIP))
-    chances = np.asarray(others, dtype=float)
-    counts = (~np.isnan(chances)).sum(axis=0)
-    means = np.nansum(chances, axis=0) / np.where(counts, counts, math.nan)
-    item_logits = special.logit(np.clip(means, LOGIT_CLIP, 1 - LOGIT_CLIP))
-    is_known = ~np.isnan(own_logits) & ~np.isnan(item_logits)
-    left = np.full(len(own_logits), math.nan)
+    own_logits = _clipped_logits(np.asarray(stated, dtype=float))
+    observer_chances = np.asarray(others, dtype=float)
+    observer_counts = (~np.isnan(observer_chances)).sum(axis=0)
+    chance_sums = np.nansum(observer_chances, axis=0)
+    mean_chances = chance_sums / np.where(observer_counts, observer_counts, math.nan)
+    observer_logits = _clipped_logits(mean_chances)
+
+    is_known = ~np.isnan(own_logits) & ~np.isnan(observer_logits)
+    residuals = np.full(len(own_logits), math.nan)
     if not is_known.any():
-        return left
-    if np.ptp(item_logits[is_known]) <= SCORE_TIE:
-        left[is_known] = own_logits[is_known]
-        return left
-    slope, intercept = np.polyfit(item_logits[is_known], own_logits[is_known], 1)
-    left[is_known] = own_logits[is_known] - (slope * item_logits[is_known] + intercept)
-    return np.asarray(left.round(LEFT_DECIMALS))
+        return residuals
+    known_logits = observer_logits[is_known]
+    if np.ptp(known_logits) <= SCORE_TIE:
+        residuals[is_known] = own_logits[is_known]
+        return residuals
+    slope, intercept = np.polyfit(known_logits, own_logits[is_known], 1)
+    residuals[is_known] = own_logits[is_known] - (slope * known_logits + intercept)
+    return np.asarray(residuals.round(RESIDUAL_DECIMALS))
 
 
-def without_own_outcomes(
+def _clipped_logits(chances: FloatArray) -> FloatArray:
+    return np.asarray(special.logit(np.clip(chances, LOGIT_CLIP, 1 - LOGIT_CLIP)))
+
+
+def chances_without_own_outcomes(
     stated: npt.ArrayLike, outcomes: npt.ArrayLike, strata: npt.ArrayLike
 ) -> FloatArray:
     """An observer's chances less what they tell of its own outcomes, [item]: what it states of the
@@ -70,24 +77,27 @@ def without_own_outcomes(
         outcomes: The observer's outcomes, `[item]`, NaN where unknown.
         strata: Items on which as many models succeeded, the observer among them, `[item]`.
     """
-    logits = special.logit(np.clip(np.asarray(stated, dtype=float), LOGIT_CLIP, 1 - LOGIT_CLIP))
+    logits = _clipped_logits(np.asarray(stated, dtype=float))
     own_outcomes = np.asarray(outcomes, dtype=float)
     is_known = ~np.isnan(logits) & ~np.isnan(own_outcomes)
     if not is_known.any():
         return np.asarray(special.expit(logits))
+
+    known_outcomes = own_outcomes[is_known]
     labels = np.unique(np.asarray(strata)[is_known], return_inverse=True)[1]
     centred_logits = _centred(logits[is_known], labels)
-    centred_outcomes = _centred(own_outcomes[is_known], labels)
-    spread = float(centred_outcomes @ centred_outcomes)
-    if spread > SCORE_TIE:
-        slope = float(centred_outcomes @ centred_logits) / spread
-        logits[is_known] -= slope * (own_outcomes[is_known] - own_outcomes[is_known].mean())
+    centred_outcomes = _centred(known_outcomes, labels)
+    outcome_spread = float(centred_outcomes @ centred_outcomes)
+    if outcome_spread > SCORE_TIE:
+        slope = float(centred_outcomes @ centred_logits) / outcome_spread
+        logits[is_known] -= slope * (known_outcomes - known_outcomes.mean())
     return np.asarray(special.expit(logits))
 
 
 def _centred(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
     """Values less the mean of their stratum."""
-    return np.asarray(values - (np.bincount(labels, values) / np.bincount(labels))[labels])
+    stratum_means = np.bincount(labels, values) / np.bincount(labels)
+    return np.asarray(values - stratum_means[labels])
 
 
 def within_strata_p(
@@ -114,35 +124,38 @@ def within_strata_p(
     """
     values = np.asarray(stated, dtype=float)
     labels = np.unique(np.asarray(strata), return_inverse=True)[1]
-    order = np.lexsort((values, labels))
-    sorted_labels = labels[order]
-    successes = np.asarray(outcomes, dtype=float)[order]
-    ranks = _centred_ranks(values[order], sorted_labels)
+    item_order = np.lexsort((values, labels))
+    sorted_labels = labels[item_order]
+    successes = np.asarray(outcomes, dtype=float)[item_order]
     if not _varies_within(successes, sorted_labels):
         return math.nan
-    real = float(ranks @ successes)
-    keys = sorted_labels[None] + rng.random((draws, len(values)))
-    drawn = ranks[np.argsort(keys, axis=1)] @ successes
-    return float((1 + (drawn >= real - SCORE_TIE).sum()) / (draws + 1))
+
+    ranks = _centred_ranks(values[item_order], sorted_labels)
+    real_sum = float(ranks @ successes)
+    shuffle_keys = sorted_labels[None] + rng.random((draws, len(values)))
+    drawn_sums = ranks[np.argsort(shuffle_keys, axis=1)] @ successes
+    reaching_count = (drawn_sums >= real_sum - SCORE_TIE).sum()
+    return float((1 + reaching_count) / (draws + 1))
 
 
 def _centred_ranks(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
     """Rank of each value within its stratum, ties by half, with the mean 0; rows are sorted by
     stratum and value.
     """
-    first = np.searchsorted(labels, labels)
-    sizes = np.searchsorted(labels, labels, side="right") - first
-    places = np.arange(len(labels)) - first
-    pairs = np.stack([labels.astype(float), values], axis=1)
-    ties = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
-    mean_places = np.bincount(ties, places) / np.bincount(ties)
-    return np.asarray(mean_places[ties] - (sizes - 1) / 2)
+    stratum_starts = np.searchsorted(labels, labels)
+    stratum_sizes = np.searchsorted(labels, labels, side="right") - stratum_starts
+    ranks = np.arange(len(labels)) - stratum_starts
+    stratum_values = np.stack([labels.astype(float), values], axis=1)
+    tie_groups = np.unique(stratum_values, axis=0, return_inverse=True)[1].ravel()
+    mean_ranks = np.bincount(tie_groups, ranks) / np.bincount(tie_groups)
+    return np.asarray(mean_ranks[tie_groups] - (stratum_sizes - 1) / 2)
 
 
 def _varies_within(successes: FloatArray, labels: npt.NDArray[np.intp]) -> bool:
     """Whether some stratum holds different outcomes."""
-    highest = np.maximum.reduceat(successes, np.flatnonzero(np.diff(labels, prepend=-1)))
-    lowest = np.minimum.reduceat(successes, np.flatnonzero(np.diff(labels, prepend=-1)))
+    stratum_starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    highest = np.maximum.reduceat(successes, stratum_starts)
+    lowest = np.minimum.reduceat(successes, stratum_starts)
     return bool((highest > lowest).any())
 
 
@@ -171,24 +184,25 @@ def hidden_domains_p(
     or more than MOST_MODELS.
     """
     table = np.asarray(outcomes, dtype=float)
-    models = len(table)
-    if not 3 <= models <= MOST_MODELS:
+    model_count = len(table)
+    if not 3 <= model_count <= MOST_MODELS:
         return math.nan
-    patterns = np.array(list(product((0, 1), repeat=models)), dtype=float)
-    weights = 1 << np.arange(models)[::-1]
-    pattern_of_item = table.astype(int).T @ weights
-    counts = np.bincount(pattern_of_item, minlength=len(patterns)).astype(float)
+    patterns = np.array(list(product((0, 1), repeat=model_count)), dtype=float)
+    bit_weights = 1 << np.arange(model_count)[::-1]
+    pattern_by_item = table.astype(int).T @ bit_weights
+    counts = np.bincount(pattern_by_item, minlength=len(patterns)).astype(float)
     groups = _pattern_groups(patterns, counts)
     chances = _fitted_chances(groups, patterns, counts)
-    return _eigenvalue_p(groups, chances, counts, models, rng=rng, draws=draws)
+    return _eigenvalue_p(groups, chances, counts, model_count, rng=rng, draws=draws)
 
 
 def _pattern_groups(patterns: FloatArray, counts: FloatArray) -> list[_PatternGroup]:
-    solved = patterns.sum(axis=1).astype(int)
+    solver_counts = patterns.sum(axis=1).astype(int)
     groups = []
-    for number in range(1, patterns.shape[1]):
-        indices = np.flatnonzero(solved == number)
-        groups.append(_PatternGroup(indices, patterns[indices], int(counts[indices].sum())))
+    for solver_count in range(1, patterns.shape[1]):
+        indices = np.flatnonzero(solver_counts == solver_count)
+        item_count = int(counts[indices].sum())
+        groups.append(_PatternGroup(indices, patterns[indices], item_count))
     return groups
 
 
@@ -198,18 +212,18 @@ def _fitted_chances(
     """Chance of each pattern given its number of successes, at the skills of greatest conditional
     likelihood.
     """
-    informative = counts.copy()
-    informative[[0, -1]] = 0  # nobody or everybody solved the item
-    solved_by_model = informative @ patterns
+    informative_counts = counts.copy()
+    informative_counts[[0, -1]] = 0  # nobody or everybody solved the item
+    solved_counts = informative_counts @ patterns
     skills = np.zeros(patterns.shape[1])
     for _ in range(FITTING_STEPS):
-        chances = [_conditional_chances(group, skills) for group in groups]
-        expected = np.zeros(len(skills))
-        for group, chance in zip(groups, chances, strict=True):
-            expected += group.items * (chance @ group.patterns)
-        change = np.log((solved_by_model + 0.25) / (expected + 0.25))
-        skills += change
-        if np.abs(change).max() < 1e-4:
+        expected_counts = np.zeros(len(skills))
+        for group in groups:
+            group_chances = _conditional_chances(group, skills)
+            expected_counts += group.items * (group_chances @ group.patterns)
+        skill_changes = np.log((solved_counts + 0.25) / (expected_counts + 0.25))
+        skills += skill_changes
+        if np.abs(skill_changes).max() < 1e-4:
             break
     return [_conditional_chances(group, skills) for group in groups]
 
@@ -223,41 +237,32 @@ def _eigenvalue_p(
     groups: list[_PatternGroup],
     chances: list[FloatArray],
     counts: FloatArray,
-    models: int,
+    model_count: int,
     *,
     rng: np.random.Generator,
     draws: int,
 ) -> float:
-    residuals = [
-        group.patterns - chance @ group.patterns
-        for group, chance in zip(groups, chances, strict=True)
-    ]
-    covariances = [
-        (chance[:, None] * residual).T @ residual
-        for chance, residual in zip(chances, residuals, strict=True)
-    ]
-    outer_products = [
-        (residual[:, :, None] * residual[:, None, :]).reshape(len(residual), -1)
-        for residual in residuals
-    ]
-    expected = sum(
-        (group.items * covariance for group, covariance in zip(groups, covariances, strict=True)),
-        start=np.zeros((models, models)),
-    )
-    scale = np.sqrt(np.maximum(SCORE_TIE, np.diag(expected)))
+    outer_products = []
+    expected = np.zeros((model_count, model_count))
+    for group, group_chances in zip(groups, chances, strict=True):
+        residuals = group.patterns - group_chances @ group.patterns
+        residual_products = residuals[:, :, None] * residuals[:, None, :]
+        outer_products.append(residual_products.reshape(len(residuals), -1))
+        expected += group.items * ((group_chances[:, None] * residuals).T @ residuals)
+    scales = np.sqrt(np.maximum(SCORE_TIE, np.diag(expected)))
 
-    def largest_eigenvalues(tables: list[FloatArray]) -> FloatArray:
+    def largest_eigenvalues(group_counts: list[FloatArray]) -> FloatArray:
         """Largest eigenvalue of each draw, from the counts [draw, pattern] of each group."""
-        observed = np.zeros((len(tables[0]), models, models))
-        for table, products in zip(tables, outer_products, strict=True):
-            observed += (table @ products).reshape(-1, models, models)
-        excess = (observed - expected) / np.outer(scale, scale)
+        observed = np.zeros((len(group_counts[0]), model_count, model_count))
+        for pattern_counts, products in zip(group_counts, outer_products, strict=True):
+            observed += (pattern_counts @ products).reshape(observed.shape)
+        excess = (observed - expected) / np.outer(scales, scales)
         return np.asarray(np.linalg.eigvalsh(excess)[:, -1])
 
-    real = largest_eigenvalues([counts[group.indices][None] for group in groups])[0]
-    drawn_tables = [
-        rng.multinomial(group.items, chance, size=draws).astype(float)
-        for group, chance in zip(groups, chances, strict=True)
-    ]
-    drawn = largest_eigenvalues(drawn_tables)
-    return float((1 + (drawn >= real).sum()) / (draws + 1))
+    real_eigenvalue = largest_eigenvalues([counts[group.indices][None] for group in groups])[0]
+    drawn_counts = []
+    for group, group_chances in zip(groups, chances, strict=True):
+        pattern_counts = rng.multinomial(group.items, group_chances, size=draws)
+        drawn_counts.append(pattern_counts.astype(float))
+    drawn_eigenvalues = largest_eigenvalues(drawn_counts)
+    return float((1 + (drawn_eigenvalues >= real_eigenvalue).sum()) / (draws + 1))

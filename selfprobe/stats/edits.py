@@ -51,15 +51,16 @@ class EditCell:
     @property
     def strongest_beyond_controls(self) -> str:
         """The thing with the largest change, if that is above every control's; else ""."""
-        name = max(self.things, key=lambda thing: self.things[thing])
-        return name if self.things[name] > max(self.controls) else ""
+        strongest = max(self.things, key=lambda thing: self.things[thing])
+        return strongest if self.things[strongest] > max(self.controls) else ""
 
     @cached_property
     def studentised(self) -> FloatArray:
         """Changes of things, then of controls, centred and scaled by all of them, [edit]."""
-        values = np.array([*self.things.values(), *self.controls], dtype=float)
-        deviations = values - np.median(values)
-        return np.asarray(deviations / max(LEAST_SCALE, float(np.abs(deviations).mean())))
+        changes = np.array([*self.things.values(), *self.controls], dtype=float)
+        deviations = changes - np.median(changes)
+        mean_deviation = float(np.abs(deviations).mean())
+        return np.asarray(deviations / max(LEAST_SCALE, mean_deviation))
 
 
 @dataclass(frozen=True)
@@ -87,33 +88,36 @@ def cell_labels(prompts: Sequence[PromptEdits]) -> list[str]:
 
     A sentence that stands in ten prompts is not ten independent tests of it.
     """
-    are_named = len({prompt.source for prompt in prompts if prompt.source}) > 1
-    keys_of_prompt = [
-        set() if are_named and prompt.source else set(prompt.things) for prompt in prompts
-    ]
-    groups = _joined(keys_of_prompt)
+    named_sources = {prompt.source for prompt in prompts if prompt.source}
+    joining_things: list[Collection[str]] = []
+    for prompt in prompts:
+        is_own_cell = len(named_sources) > 1 and prompt.source
+        joining_things.append([] if is_own_cell else prompt.things)
+
     labels = []
-    for prompt, group in zip(prompts, groups, strict=True):
-        labels.append(
-            f"source {prompt.source}" if are_named and prompt.source else f"prompt {group + 1}"
-        )
+    for prompt, first_index in zip(prompts, _first_joined(joining_things), strict=True):
+        if len(named_sources) > 1 and prompt.source:
+            labels.append(f"source {prompt.source}")
+        else:
+            labels.append(f"prompt {first_index + 1}")
     return labels
 
 
-def _joined(keys_of_prompt: Sequence[Iterable[str]]) -> list[int]:
+def _first_joined(keys_by_prompt: Sequence[Iterable[str]]) -> list[int]:
     """For each prompt the first one with which it has a key in common, also by way of others."""
-    parents = list(range(len(keys_of_prompt)))
+    parents = list(range(len(keys_by_prompt)))
 
     def root(index: int) -> int:
         while parents[index] != index:
             index = parents[index]
         return index
 
-    prompt_with_key: dict[str, int] = {}
-    for index, keys in enumerate(keys_of_prompt):
+    prompt_by_key: dict[str, int] = {}
+    for index, keys in enumerate(keys_by_prompt):
         for key in keys:
-            first, second = sorted((root(index), root(prompt_with_key.setdefault(key, index))))
-            parents[second] = first
+            own_root = root(index)
+            key_root = root(prompt_by_key.setdefault(key, index))
+            parents[max(own_root, key_root)] = min(own_root, key_root)
     return [root(index) for index in range(len(parents))]
 
 
@@ -128,12 +132,12 @@ def edit_cells(
     """
     if labels is None:
         labels = cell_labels(prompts)
-    prompts_of_cell: dict[str, list[PromptEdits]] = {}
+    prompts_by_cell: dict[str, list[PromptEdits]] = {}
     for label, prompt in zip(labels, prompts, strict=True):
-        known = prompt.known
-        if known.things and known.controls:
-            prompts_of_cell.setdefault(label, []).append(known)
-    return {label: merged_cell(members) for label, members in prompts_of_cell.items()}
+        known_edits = prompt.known
+        if known_edits.things and known_edits.controls:
+            prompts_by_cell.setdefault(label, []).append(known_edits)
+    return {label: merged_cell(members) for label, members in prompts_by_cell.items()}
 
 
 def merged_cell(prompts: Sequence[PromptEdits]) -> EditCell:
@@ -146,16 +150,20 @@ def merged_cell(prompts: Sequence[PromptEdits]) -> EditCell:
     Args:
         prompts: At least one, with known changes, a thing and a control each.
     """
-    text_keys = [[*prompt.things, *(text for text, _ in prompt.controls)] for prompt in prompts]
+    edited_texts = []
+    for prompt in prompts:
+        control_texts = [text for text, _ in prompt.controls]
+        edited_texts.append([*prompt.things, *control_texts])
     templates: dict[int, list[PromptEdits]] = {}
-    for prompt, group in zip(prompts, _joined(text_keys), strict=True):
-        templates.setdefault(group, []).append(prompt)
+    for prompt, first_index in zip(prompts, _first_joined(edited_texts), strict=True):
+        templates.setdefault(first_index, []).append(prompt)
     if len(templates) == 1:
         return _merged_template(prompts)
+
     things: dict[str, float] = {}
     controls: list[float] = []
-    for members in templates.values():
-        cell = _merged_template(members)
+    for template_prompts in templates.values():
+        cell = _merged_template(template_prompts)
         centre = float(np.median([*cell.things.values(), *cell.controls]))
         things |= {name: change - centre for name, change in cell.things.items()}
         controls += [change - centre for change in cell.controls]
@@ -171,26 +179,34 @@ def _merged_template(prompts: Sequence[PromptEdits]) -> EditCell:
     prompt with fewest says how many count. Prompts with less than half as many controls as is usual
     are left out.
     """
-    usual = float(np.median([len(prompt.controls) for prompt in prompts]))
-    kept = [prompt for prompt in prompts if 2 * len(prompt.controls) >= usual]
-    changes_of_thing: dict[str, list[float]] = {}
-    for prompt in kept:
+    usual_count = float(np.median([len(prompt.controls) for prompt in prompts]))
+    merged_prompts = [prompt for prompt in prompts if 2 * len(prompt.controls) >= usual_count]
+    changes_by_thing: dict[str, list[float]] = {}
+    for prompt in merged_prompts:
         for name, change in prompt.things.items():
-            changes_of_thing.setdefault(name, []).append(change)
-    things = {name: float(np.mean(changes)) for name, changes in changes_of_thing.items()}
-    control_changes = [dict(prompt.controls) for prompt in kept]
-    fewest = min(len(prompt.controls) for prompt in kept)
-    common = [
-        text for text in control_changes[0] if all(text in changes for changes in control_changes)
-    ]
-    stand_everywhere = all(len(changes) == len(kept) for changes in changes_of_thing.values())
-    if stand_everywhere and 2 * len(common) >= fewest:
-        means = [float(np.mean([changes[text] for changes in control_changes])) for text in common]
-        return EditCell(things, tuple(means))
-    ranked = np.sort(
-        [[change for _, change in prompt.controls[:fewest]] for prompt in kept], axis=1
+            changes_by_thing.setdefault(name, []).append(change)
+    things = {name: float(np.mean(changes)) for name, changes in changes_by_thing.items()}
+
+    control_changes = [dict(prompt.controls) for prompt in merged_prompts]
+    fewest_controls = min(len(prompt.controls) for prompt in merged_prompts)
+    common_means = []
+    for text in control_changes[0]:
+        changes = [change_by_text.get(text) for change_by_text in control_changes]
+        known_changes = [change for change in changes if change is not None]
+        if len(known_changes) == len(merged_prompts):
+            common_means.append(float(np.mean(known_changes)))
+    stand_everywhere = all(
+        len(changes) == len(merged_prompts) for changes in changes_by_thing.values()
     )
-    return EditCell(things, tuple(map(float, ranked.mean(axis=0))))
+    if stand_everywhere and 2 * len(common_means) >= fewest_controls:
+        return EditCell(things, tuple(common_means))
+
+    sorted_changes = []
+    for prompt in merged_prompts:
+        counted_changes = [change for _, change in prompt.controls[:fewest_controls]]
+        sorted_changes.append(sorted(counted_changes))
+    mean_changes = np.array(sorted_changes).mean(axis=0)
+    return EditCell(things, tuple(map(float, mean_changes)))
 
 
 @dataclass(frozen=True)
@@ -228,49 +244,52 @@ def compare_edits(
         alpha: Level of the test.
     """
     p_by_thing: dict[str, float] = {}
-    shown: list[str] = []
+    shown_things: list[str] = []
     p_anything = math.nan
     while True:
-        kept = [cell.without(shown) for cell in cells]
-        kept = [cell for cell in kept if cell.things and cell.controls]
-        if not kept:
+        unexplained_cells = [cell.without(shown_things) for cell in cells]
+        tested_cells = [cell for cell in unexplained_cells if cell.things and cell.controls]
+        if not tested_cells:
             break
-        step = _exchange(kept, rng, draws)
+        step = _exchange(tested_cells, rng, draws)
         if math.isnan(p_anything):
             p_anything = step.p_anything
         p_by_thing.update(step.p_by_thing)
-        new = sorted(name for name, p in step.p_by_thing.items() if p <= alpha)
-        if not new:
+        new_things = sorted(name for name, p in step.p_by_thing.items() if p <= alpha)
+        if not new_things:
             break
-        shown += sorted(new, key=lambda name: step.p_by_thing[name])
-    return EditComparison(p_by_thing, tuple(shown), p_anything)
+        new_things.sort(key=lambda name: step.p_by_thing[name])
+        shown_things += new_things
+    return EditComparison(p_by_thing, tuple(shown_things), p_anything)
 
 
 def _exchange(cells: Sequence[EditCell], rng: np.random.Generator, draws: int) -> EditComparison:
     """One step of the test: every thing of these cells competes."""
     names = sorted({name for cell in cells for name in cell.things})
-    column_of = {name: index for index, name in enumerate(names)}
+    column_by_name = {name: column for column, name in enumerate(names)}
     cell_counts = np.zeros(len(names))
-    sums = np.zeros((draws + 1, len(names)))
-    anything = np.zeros(draws + 1)
+    drawn_sums = np.zeros((draws + 1, len(names)))
+    sums_of_largest = np.zeros(draws + 1)
     for cell in cells:
-        values = cell.studentised
-        orders = np.argsort(rng.random((draws + 1, len(values))), axis=1)[:, : len(cell.things)]
-        orders[0] = np.arange(len(cell.things))
-        drawn = values[orders]
-        columns = [column_of[name] for name in cell.things]
-        sums[:, columns] += drawn
+        thing_count = len(cell.things)
+        changes = cell.studentised
+        random_keys = rng.random((draws + 1, len(changes)))
+        drawn_edits = np.argsort(random_keys, axis=1)[:, :thing_count]
+        drawn_edits[0] = np.arange(thing_count)
+        drawn_changes = changes[drawn_edits]
+        columns = [column_by_name[name] for name in cell.things]
+        drawn_sums[:, columns] += drawn_changes
         cell_counts[columns] += 1
-        anything += drawn.max(axis=1)
-    p_anything = float((anything >= anything[0] - STATISTIC_TIE).mean())
+        sums_of_largest += drawn_changes.max(axis=1)
+
+    reaches_real = sums_of_largest >= sums_of_largest[0] - STATISTIC_TIE
+    p_anything = float(reaches_real.mean())
     if (cell_counts == 1).all():
-        exact = {name: exact_p(cells, sums[0, column_of[name]]) for name in names}
-        return EditComparison(exact, (), p_anything)
-    statistics = sums / np.sqrt(cell_counts)
-    p_values = _p_by_class(statistics, cell_counts)
-    return EditComparison(
-        {name: float(p_values[column_of[name]]) for name in names}, (), p_anything
-    )
+        p_values = np.array([exact_p(cells, real_sum) for real_sum in drawn_sums[0]])
+    else:
+        p_values = _p_by_class(drawn_sums / np.sqrt(cell_counts), cell_counts)
+    p_by_thing = {name: float(p) for name, p in zip(names, p_values, strict=True)}
+    return EditComparison(p_by_thing, (), p_anything)
 
 
 def _p_by_class(statistics: FloatArray, cell_counts: FloatArray) -> FloatArray:
@@ -279,22 +298,22 @@ def _p_by_class(statistics: FloatArray, cell_counts: FloatArray) -> FloatArray:
     largest = np.column_stack([statistics[:, members].max(axis=1) for members in classes])
     least_p = _share_reaching(largest).min(axis=1)
     p_values = np.ones(statistics.shape[1])
-    for index, members in enumerate(classes):
-        real = statistics[0, members]
-        own_p = (largest[:, index][:, None] >= real - STATISTIC_TIE).mean(axis=0)
+    for class_index, members in enumerate(classes):
+        real_statistics = statistics[0, members]
+        class_largest = largest[:, class_index][:, None]
+        class_p = (class_largest >= real_statistics - STATISTIC_TIE).mean(axis=0)
         if len(classes) > 1:
-            own_p = (least_p[:, None] <= own_p + 1e-12).mean(axis=0)
-        p_values[members] = own_p
+            class_p = (least_p[:, None] <= class_p + 1e-12).mean(axis=0)
+        p_values[members] = class_p
     return p_values
 
 
 def _share_reaching(largest: FloatArray) -> FloatArray:
     """For each draw and class the share of draws that reach as much, [draw, class]."""
-    count = len(largest)
     columns = []
-    for values in largest.T:
-        below = np.searchsorted(np.sort(values), values - STATISTIC_TIE)
-        columns.append(1 - below / count)
+    for statistics in largest.T:
+        smaller_counts = np.searchsorted(np.sort(statistics), statistics - STATISTIC_TIE)
+        columns.append(1 - smaller_counts / len(largest))
     return np.column_stack(columns)
 
 
@@ -304,10 +323,11 @@ def exact_p(cells: Sequence[EditCell], value: float) -> float:
     """
     p_none = 1.0
     for cell in cells:
-        edits = len(cell.studentised)
-        reaching = int((cell.studentised >= value - STATISTIC_TIE).sum())
+        edit_count = len(cell.studentised)
+        reaching_count = int((cell.studentised >= value - STATISTIC_TIE).sum())
         for index in range(len(cell.things)):
-            p_none *= max(edits - reaching - index, 0) / (edits - index)
+            smaller_count = max(edit_count - reaching_count - index, 0)
+            p_none *= smaller_count / (edit_count - index)
     return round(1 - p_none, 12)  # 19 controls give .05, not a rounding error more
 
 
@@ -315,47 +335,50 @@ def exact_p(cells: Sequence[EditCell], value: float) -> float:
 class ControlsNeeded:
     """Smallest numbers of controls of a cell below which a p under alpha is impossible."""
 
-    own: int
+    for_one_cell: int
     """To show a thing that stands in one cell."""
-    shared: int
+    for_all_cells: int
     """To show a thing that stands in all cells."""
-    anything: int
+    for_anything: int
     """To show that something moves the number."""
 
 
 def controls_needed(things: int, cells: int, alpha: float = ALPHA) -> ControlsNeeded:
     """Numbers of controls that a cell of so many things needs, whatever the model says.
 
-    >>> controls_needed(1, 1), controls_needed(8, 3)
-    (ControlsNeeded(own=19, shared=19, anything=19), ControlsNeeded(own=152, shared=1, anything=14))
+    >>> controls_needed(1, 1)
+    ControlsNeeded(for_one_cell=19, for_all_cells=19, for_anything=19)
+    >>> controls_needed(8, 3)
+    ControlsNeeded(for_one_cell=152, for_all_cells=1, for_anything=14)
     """
-    own = math.ceil(things * (1 / alpha - 1))
-    shared = 1
-    while things / (things + shared) ** cells > alpha:
-        shared += 1
-    anything = 1
-    while (things / (things + anything)) ** cells > alpha:
-        anything += 1
-    return ControlsNeeded(own, shared, anything)
+    for_one_cell = math.ceil(things * (1 / alpha - 1))
+    for_all_cells = 1
+    while things / (things + for_all_cells) ** cells > alpha:
+        for_all_cells += 1
+    for_anything = 1
+    while (things / (things + for_anything)) ** cells > alpha:
+        for_anything += 1
+    return ControlsNeeded(for_one_cell, for_all_cells, for_anything)
 
 
 def least_p_of_thing(cells: Collection[EditCell]) -> float:
     """The smallest p that a thing of these cells can have, whatever the model says; 1 without
     cells.
     """
-    cells_of_thing: dict[str, list[int]] = {}
-    sizes = []
-    for index, cell in enumerate(cells):
-        sizes.append(len(cell.things) + len(cell.controls))
+    cells_by_thing: dict[str, list[int]] = {}
+    edit_counts = []
+    for cell_index, cell in enumerate(cells):
+        edit_counts.append(len(cell.things) + len(cell.controls))
         for name in cell.things:
-            cells_of_thing.setdefault(name, []).append(index)
-    things_of_cells = Counter(map(tuple, cells_of_thing.values()))
-    class_count = len({len(members) for members in things_of_cells})
-    bounds = [
-        class_count * count / math.prod(sizes[index] for index in members)
-        for members, count in things_of_cells.items()
-    ]
-    return min([1.0, *bounds])
+            cells_by_thing.setdefault(name, []).append(cell_index)
+    thing_counts = Counter(map(tuple, cells_by_thing.values()))
+    class_count = len({len(cell_indices) for cell_indices in thing_counts})
+
+    least_p = 1.0
+    for cell_indices, thing_count in thing_counts.items():
+        exchange_count = math.prod(edit_counts[index] for index in cell_indices)
+        least_p = min(least_p, class_count * thing_count / exchange_count)
+    return least_p
 
 
 def least_p_of_anything(cells: Collection[EditCell]) -> float:
@@ -383,14 +406,23 @@ def mean_over_controls(
     differences = [
         cell.things[thing] - cell.control_centre for cell in cells if thing in cell.things
     ]
-    count = len(differences)
-    mean = clustered_mean(differences, np.arange(count), unit=unit, level=level, interval="t")
-    if count < 2:
+    cell_count = len(differences)
+    labels = np.arange(cell_count)
+    mean = clustered_mean(differences, labels, unit=unit, level=level, interval="t")
+    if cell_count < 2:
         return mean
-    least_error = LEAST_SCALE / math.sqrt(count)
-    if not math.isnan(mean.se) and mean.se >= least_error:
+    least_error = LEAST_SCALE / math.sqrt(cell_count)
+    if mean.se >= least_error:
         return mean
-    half = -float(special.stdtrit(count - 1, (1 - level) / 2)) * least_error
+    degrees_of_freedom = cell_count - 1
+    t_quantile = -float(special.stdtrit(degrees_of_freedom, (1 - level) / 2))
+    half_width = t_quantile * least_error
     return Estimate(
-        mean.value, mean.value - half, mean.value + half, count, unit, se=least_error, df=count - 1
+        mean.value,
+        mean.value - half_width,
+        mean.value + half_width,
+        cell_count,
+        unit,
+        se=least_error,
+        df=degrees_of_freedom,
     )

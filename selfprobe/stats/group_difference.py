@@ -11,6 +11,7 @@ are paired by their sizes first. Looking at every feature is paid for by the lar
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,136 +64,172 @@ def feature_differences(
         rng: Generator of signs and exchanges.
         draws: Number of them.
     """
-    rows = np.asarray(has, dtype=float)
+    feature_rows = np.asarray(has, dtype=float)
     in_first = np.asarray(is_first, dtype=bool)
     labels = np.asarray(clusters)
-    p_values = _largest_p(rows, in_first, np.unique(labels, return_inverse=True)[1], rng, draws)
-    found = []
+    cluster_indices = np.unique(labels, return_inverse=True)[1]
+    p_values = _largest_p(feature_rows, in_first, cluster_indices, rng, draws)
+
+    differences = []
     for column, name in enumerate(names):
-        first = clustered_share(rows[:, column], labels, where=in_first, unit=unit)
-        second = clustered_share(rows[:, column], labels, where=~in_first, unit=unit)
-        gap = difference((1, first), (-1, second), unit=unit)
-        found.append(
-            FeatureDifference(name, first.estimate, second.estimate, gap, float(p_values[column]))
+        has_feature = feature_rows[:, column]
+        first_share = clustered_share(has_feature, labels, where=in_first, unit=unit)
+        second_share = clustered_share(has_feature, labels, where=~in_first, unit=unit)
+        differences.append(
+            FeatureDifference(
+                name,
+                first=first_share.estimate,
+                second=second_share.estimate,
+                difference=difference((1, first_share), (-1, second_share), unit=unit),
+                p_value=float(p_values[column]),
+            )
         )
-    return found
+    return differences
 
 
 def _largest_p(
-    rows: FloatArray,
+    feature_rows: FloatArray,
     in_first: BoolArray,
-    inverse: npt.NDArray[np.intp],
+    cluster_indices: npt.NDArray[np.intp],
     rng: np.random.Generator,
     draws: int,
 ) -> FloatArray:
     """p of each feature, corrected for all of them."""
-    unknown = np.full(rows.shape[1], math.nan)
-    if not rows.size:
-        return unknown
-    counts = _rows_by_group(in_first, inverse)
-    is_paired = counts.min(axis=0) > 0
-    if is_paired.sum() >= FEW:
-        kept = is_paired[inverse]
-        return _paired_p(rows[kept], in_first[kept], inverse[kept], rng, draws)
-    sizes = counts.max(axis=0)
-    first_clusters = np.flatnonzero(~is_paired & (counts[0] > 0))
-    second_clusters = np.flatnonzero(~is_paired & (counts[1] > 0))
-    singles = np.concatenate([first_clusters, second_clusters])
-    if len(set(sizes[singles])) > 1:
-        pair_of = _pairs_by_size(first_clusters, second_clusters, sizes)
-        kept = np.isin(inverse, list(pair_of))
-        pairs = np.array([pair_of[int(cluster)] for cluster in inverse[kept]], dtype=np.intp)
-        if len(pair_of) < 2 * FEW:
-            return unknown
-        return _paired_p(rows[kept], in_first[kept], pairs, rng, draws)
-    exchanges = math.comb(len(singles), len(first_clusters))
-    if len(singles) < FEW or exchanges * 0.05 < 1:
-        return unknown
-    members = np.eye(len(sizes))[inverse]  # [row, cluster]
-    cluster_shares = (members.T @ rows)[singles] / sizes[singles][:, None]
-    return _exchange_p(cluster_shares, np.arange(len(singles)) < len(first_clusters), rng, draws)
+    unknown_p = np.full(feature_rows.shape[1], math.nan)
+    if not feature_rows.size:
+        return unknown_p
+
+    row_counts = _rows_by_group(in_first, cluster_indices)
+    has_both_groups = row_counts.min(axis=0) > 0
+    if has_both_groups.sum() >= FEW:
+        in_pair = has_both_groups[cluster_indices]
+        pairs = cluster_indices[in_pair]
+        return _paired_p(feature_rows[in_pair], in_first[in_pair], pairs, rng, draws)
+
+    cluster_sizes = row_counts.max(axis=0)
+    first_clusters = np.flatnonzero(~has_both_groups & (row_counts[0] > 0))
+    second_clusters = np.flatnonzero(~has_both_groups & (row_counts[1] > 0))
+    single_clusters = np.concatenate([first_clusters, second_clusters])
+    single_sizes = cluster_sizes[single_clusters]
+    if len(set(single_sizes)) > 1:
+        pair_by_cluster = _pairs_by_size(first_clusters, second_clusters, cluster_sizes)
+        if len(pair_by_cluster) < 2 * FEW:
+            return unknown_p
+        in_pair = np.isin(cluster_indices, list(pair_by_cluster))
+        pairs = np.array(
+            [pair_by_cluster[int(cluster)] for cluster in cluster_indices[in_pair]], dtype=np.intp
+        )
+        return _paired_p(feature_rows[in_pair], in_first[in_pair], pairs, rng, draws)
+
+    exchange_count = math.comb(len(single_clusters), len(first_clusters))
+    if len(single_clusters) < FEW or exchange_count * 0.05 < 1:
+        return unknown_p
+    members = np.eye(len(cluster_sizes))[cluster_indices]  # [row, cluster]
+    cluster_shares = (members.T @ feature_rows)[single_clusters] / single_sizes[:, None]
+    of_first = np.arange(len(single_clusters)) < len(first_clusters)
+    return _exchange_p(cluster_shares, of_first, rng, draws)
 
 
-def _rows_by_group(in_first: BoolArray, inverse: npt.NDArray[np.intp]) -> FloatArray:
+def _rows_by_group(in_first: BoolArray, cluster_indices: npt.NDArray[np.intp]) -> FloatArray:
     """Number of rows of the first and of the second group in each cluster, [group, cluster]."""
-    count = int(inverse.max()) + 1
-    sides = [np.bincount(inverse, side, minlength=count) for side in (in_first, ~in_first)]
-    return np.array(sides, dtype=float)
+    cluster_count = int(cluster_indices.max()) + 1
+    first_counts = np.bincount(cluster_indices, in_first, minlength=cluster_count)
+    second_counts = np.bincount(cluster_indices, ~in_first, minlength=cluster_count)
+    return np.array([first_counts, second_counts], dtype=float)
 
 
 def _pairs_by_size(
-    first_clusters: npt.NDArray[np.intp], second_clusters: npt.NDArray[np.intp], sizes: FloatArray
+    first_clusters: npt.NDArray[np.intp],
+    second_clusters: npt.NDArray[np.intp],
+    cluster_sizes: FloatArray,
 ) -> dict[int, int]:
     """Cluster → its pair: the largest cluster of either group, then the next one of either."""
-    pair_of = {}
-    in_order = [
-        sorted(map(int, group), key=lambda at: (-sizes[at], at))
-        for group in (first_clusters, second_clusters)
-    ]
-    for pair, clusters in enumerate(zip(*in_order, strict=False)):
-        pair_of.update(dict.fromkeys(clusters, pair))
-    return pair_of
+
+    def largest_first(clusters: npt.NDArray[np.intp]) -> list[int]:
+        return sorted(map(int, clusters), key=lambda cluster: (-cluster_sizes[cluster], cluster))
+
+    paired_clusters = zip(
+        largest_first(first_clusters), largest_first(second_clusters), strict=False
+    )
+    pair_by_cluster = {}
+    for pair, (first_cluster, second_cluster) in enumerate(paired_clusters):
+        pair_by_cluster[first_cluster] = pair
+        pair_by_cluster[second_cluster] = pair
+    return pair_by_cluster
 
 
 def _paired_p(
-    rows: FloatArray,
+    feature_rows: FloatArray,
     in_first: BoolArray,
     pairs: npt.NDArray[np.intp],
     rng: np.random.Generator,
     draws: int,
 ) -> FloatArray:
     """p from the differences of shares within pairs, of as many rows on either side."""
-    units = np.unique(pairs, return_inverse=True)[1]
-    fewest = _rows_by_group(in_first, units).min(axis=0)
-    kept = _balanced_rows(rows, in_first, units, fewest, rng)
-    row_signs = np.where(in_first[kept], 1.0, -1.0) / fewest[units[kept]]
-    members = np.eye(len(fewest))[units[kept]]  # [row, pair]
-    return _sign_p(members.T @ (row_signs[:, None] * rows[kept]), rng, draws)
+    pair_indices = np.unique(pairs, return_inverse=True)[1]
+    smaller_counts = _rows_by_group(in_first, pair_indices).min(axis=0)
+    balanced_rows = _balanced_rows(feature_rows, in_first, pair_indices, smaller_counts, rng)
+    balanced_pairs = pair_indices[balanced_rows]
+    row_signs = np.where(in_first[balanced_rows], 1.0, -1.0) / smaller_counts[balanced_pairs]
+    members = np.eye(len(smaller_counts))[balanced_pairs]  # [row, pair]
+    share_differences = members.T @ (row_signs[:, None] * feature_rows[balanced_rows])
+    return _sign_p(share_differences, rng, draws)
 
 
-def _sign_p(gaps: FloatArray, rng: np.random.Generator, draws: int) -> FloatArray:
-    """p from the signs of `gaps  # [cluster, feature]`; a feature that never differs has p = 1."""
-    lengths = np.sqrt((gaps**2).sum(axis=0))
-    scaled = gaps / np.where(lengths > 0, lengths, 1.0)
-    signs = rng.choice([-1.0, 1.0], size=(draws, len(gaps)))
-    return _p_of_largest(scaled.sum(axis=0), signs @ scaled)
+def _sign_p(share_differences: FloatArray, rng: np.random.Generator, draws: int) -> FloatArray:
+    """p from the signs of `share_differences  # [cluster, feature]`; a feature that never differs
+    has p = 1.
+    """
+    scaled_differences = _of_unit_length(share_differences)
+    signs = rng.choice([-1.0, 1.0], size=(draws, len(share_differences)))
+    return _p_of_largest(scaled_differences.sum(axis=0), signs @ scaled_differences)
+
+
+def _of_unit_length(values: FloatArray) -> FloatArray:
+    """Values [cluster, feature] over the root sum of squares of each feature; a feature of zeros
+    stays.
+    """
+    lengths = np.sqrt((values**2).sum(axis=0))
+    return np.asarray(values / np.where(lengths > 0, lengths, 1.0))
 
 
 def _balanced_rows(
-    rows: FloatArray,
+    feature_rows: FloatArray,
     in_first: BoolArray,
-    inverse: npt.NDArray[np.intp],
-    fewest: FloatArray,
+    cluster_indices: npt.NDArray[np.intp],
+    smaller_counts: FloatArray,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.intp]:
     """Indices of as many rows of either group of a cluster as the smaller one has, whatever the
     order of the rows.
     """
-    content_order = np.lexsort([*rows.T, in_first, inverse])
-    shuffled = content_order[np.argsort(rng.random(len(rows)))]
-    taken: dict[tuple[int, bool], int] = {}
-    kept = []
-    for index in shuffled:
-        group = int(inverse[index]), bool(in_first[index])
-        if taken.get(group, 0) < fewest[inverse[index]]:
-            taken[group] = taken.get(group, 0) + 1
-            kept.append(int(index))
-    return np.array(kept, dtype=np.intp)
+    content_order = np.lexsort([*feature_rows.T, in_first, cluster_indices])
+    shuffled_rows = content_order[np.argsort(rng.random(len(feature_rows)))]
+    drawn_counts: dict[tuple[int, bool], int] = defaultdict(int)
+    balanced_rows = []
+    for row_index in shuffled_rows:
+        cluster = int(cluster_indices[row_index])
+        cluster_group = cluster, bool(in_first[row_index])
+        if drawn_counts[cluster_group] < smaller_counts[cluster]:
+            drawn_counts[cluster_group] += 1
+            balanced_rows.append(int(row_index))
+    return np.array(balanced_rows, dtype=np.intp)
 
 
 def _exchange_p(
-    shares: FloatArray, of_first: BoolArray, rng: np.random.Generator, draws: int
+    cluster_shares: FloatArray, of_first: BoolArray, rng: np.random.Generator, draws: int
 ) -> FloatArray:
-    """p from exchanges of the groups of clusters with `shares  # [cluster, feature]`."""
-    deviations = shares - shares.mean(axis=0)
-    lengths = np.sqrt((deviations**2).sum(axis=0))
-    scaled = deviations / np.where(lengths > 0, lengths, 1.0)
-    order = np.argsort(rng.random((draws, len(shares))), axis=1)
-    return _p_of_largest(of_first.astype(float) @ scaled, of_first[order].astype(float) @ scaled)
+    """p from exchanges of the groups of clusters with `cluster_shares  # [cluster, feature]`."""
+    scaled_deviations = _of_unit_length(cluster_shares - cluster_shares.mean(axis=0))
+    exchange_orders = np.argsort(rng.random((draws, len(cluster_shares))), axis=1)
+    in_first = of_first.astype(float)
+    return _p_of_largest(
+        in_first @ scaled_deviations, in_first[exchange_orders] @ scaled_deviations
+    )
 
 
 def _p_of_largest(real: FloatArray, drawn: FloatArray) -> FloatArray:
     """Share of draws, the real one included, whose largest statistic reaches each real one."""
     largest = drawn.max(axis=1)
-    reached = (largest[:, None] >= real - 1e-9).sum(axis=0)
-    return np.asarray((1 + reached) / (1 + len(drawn)))
+    reaching_counts = (largest[:, None] >= real - 1e-9).sum(axis=0)
+    return np.asarray((1 + reaching_counts) / (1 + len(drawn)))

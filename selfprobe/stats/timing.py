@@ -6,7 +6,7 @@ of them. An event may not happen before the observation ends (Kaplan and Meier 1
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -117,42 +117,43 @@ def rise_in(
     is_known = ~np.isnan(values)
     fewest_values = 1 if from_zero else 2
     is_useful = is_known.sum(axis=1) >= fewest_values
-    labels = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
-    values, is_known = values[is_useful], is_known[is_useful]
-    if not len(values):
-        return _no_rise(
-            f"no {unit} has a second turn to compare" if not from_zero else "nothing changes",
-            0,
-            unit,
-        )
+    if not is_useful.any():
+        reason = "nothing changes" if from_zero else f"no {unit} has a second turn to compare"
+        return _no_rise(reason, 0, unit)
+
+    cluster_indices = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
     shapes, shape_values = _rise_shapes(positions, from_zero=from_zero)
-    products = _shape_products(values, is_known, labels, shape_values, from_zero=from_zero)
+    products = _shape_products(
+        values[is_useful], is_known[is_useful], cluster_indices, shape_values, from_zero=from_zero
+    )
     return _rise_from(products, shapes, positions, rng=rng, unit=unit, draws=draws)
 
 
-def _no_rise(reason: str, clusters: int, unit: str) -> Rise:
-    nothing = undefined(reason, n=clusters, unit=unit)
-    return Rise(nothing, math.nan, math.nan, math.nan, math.nan, math.nan)
+def _no_rise(reason: str, cluster_count: int, unit: str) -> Rise:
+    no_step = undefined(reason, n=cluster_count, unit=unit)
+    return Rise(no_step, math.nan, math.nan, math.nan, math.nan, math.nan)
 
 
 def _rise_shapes(positions: FloatArray, *, from_zero: bool) -> tuple[list[RiseShape], FloatArray]:
     """Every rise between two places, and its values `[shape, place]`."""
-    count = len(positions)
-    grid = math.ceil(count / MOST_PLACES)
+    place_count = len(positions)
+    grid_step = math.ceil(place_count / MOST_PLACES)
     shapes = []
-    for before in range(count - 1):
-        for after in range(before + 1, count):
-            is_on_grid = before % grid == 0 and after % grid == 0
+    if from_zero:
+        shapes.append(RiseShape(-1, 0))
+    for before in range(place_count - 1):
+        for after in range(before + 1, place_count):
+            is_on_grid = before % grid_step == 0 and after % grid_step == 0
             if after - before == 1 or is_on_grid:
                 shapes.append(RiseShape(before, after))
-    rows = []
-    for shape in shapes:
-        length = positions[shape.after] - positions[shape.before]
-        rows.append(np.clip((positions - positions[shape.before]) / length, 0, 1))
-    if from_zero:
-        shapes = [RiseShape(-1, 0), *shapes]
-        rows = [np.ones(count), *rows]
-    return shapes, np.array(rows).reshape(len(shapes), count)
+
+    shape_values = np.ones((len(shapes), place_count))
+    for index, shape in enumerate(shapes):
+        if shape.before >= 0:
+            rise_start = positions[shape.before]
+            rise_length = positions[shape.after] - rise_start
+            shape_values[index] = np.clip((positions - rise_start) / rise_length, 0, 1)
+    return shapes, shape_values
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,7 @@ class _ShapeProducts:
     """[pattern, shape, shape]: shape times shape over the places of a pattern."""
 
     @property
-    def clusters(self) -> int:
-        """Number of clusters."""
+    def cluster_count(self) -> int:
         return len(self.with_curves)
 
     @cached_property
@@ -185,25 +185,26 @@ class _ShapeProducts:
 def _shape_products(
     values: FloatArray,
     is_known: npt.NDArray[np.bool_],
-    labels: npt.NDArray[np.intp],
+    cluster_indices: npt.NDArray[np.intp],
     shape_values: FloatArray,
     *,
     from_zero: bool,
 ) -> _ShapeProducts:
-    curve_rows = _without_level(values, is_known, from_zero=from_zero)
-    members = np.eye(int(labels.max()) + 1)[labels]  # [curve, cluster]
-    patterns, pattern_of = np.unique(is_known, axis=0, return_inverse=True)
-    pattern_of = pattern_of.ravel()
-    count = len(shape_values)
-    with_curves = np.zeros((members.shape[1], count))
-    between_shapes = np.zeros((len(patterns), count, count))
-    for index, known in enumerate(patterns):
-        repeated = np.broadcast_to(known, shape_values.shape)
-        shapes_there = _without_level(shape_values, repeated, from_zero=from_zero)
-        rows = pattern_of == index
-        with_curves += members[rows].T @ (curve_rows[rows] @ shapes_there.T)
-        between_shapes[index] = shapes_there @ shapes_there.T
-    curve_counts = members.T @ np.eye(len(patterns))[pattern_of]
+    centred_curves = _without_level(values, is_known, from_zero=from_zero)
+    members = np.eye(int(cluster_indices.max()) + 1)[cluster_indices]  # [curve, cluster]
+    patterns, pattern_by_curve = np.unique(is_known, axis=0, return_inverse=True)
+    pattern_by_curve = pattern_by_curve.ravel()
+    shape_count = len(shape_values)
+    with_curves = np.zeros((members.shape[1], shape_count))
+    between_shapes = np.zeros((len(patterns), shape_count, shape_count))
+    for pattern_index, pattern in enumerate(patterns):
+        is_shape_known = np.broadcast_to(pattern, shape_values.shape)
+        centred_shapes = _without_level(shape_values, is_shape_known, from_zero=from_zero)
+        in_pattern = pattern_by_curve == pattern_index
+        curve_products = centred_curves[in_pattern] @ centred_shapes.T
+        with_curves += members[in_pattern].T @ curve_products
+        between_shapes[pattern_index] = centred_shapes @ centred_shapes.T
+    curve_counts = members.T @ np.eye(len(patterns))[pattern_by_curve]
     return _ShapeProducts(with_curves, curve_counts, between_shapes)
 
 
@@ -211,12 +212,12 @@ def _without_level(
     rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool
 ) -> FloatArray:
     """Rows with 0 where nothing is known and, unless they start from zero, without their means."""
-    filled = np.where(is_known, rows, 0.0)
+    filled_rows = np.where(is_known, rows, 0.0)
     if from_zero:
-        return np.asarray(filled)
-    counts = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
-    level = filled.sum(axis=1, keepdims=True) / counts
-    return np.where(is_known, rows - level, 0.0)
+        return np.asarray(filled_rows)
+    known_counts = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
+    row_means = filled_rows.sum(axis=1, keepdims=True) / known_counts
+    return np.where(is_known, rows - row_means, 0.0)
 
 
 def _rise_from(
@@ -228,41 +229,48 @@ def _rise_from(
     unit: str,
     draws: int,
 ) -> Rise:
-    steps = np.array([index for index, shape in enumerate(shapes) if shape.gaps == 1], dtype=int)
+    step_indices = np.array(
+        [index for index, shape in enumerate(shapes) if shape.gaps == 1], dtype=int
+    )
     sums = products.with_curves.sum(axis=0)
     norms = np.diag(products.gram)
     fits = _fit(sums, norms)
-    clusters = products.clusters
+    cluster_count = products.cluster_count
     if not (fits > 0).any():
-        return _no_rise("nothing changes", clusters, unit)
-    best_step = int(steps[np.argmax(fits[steps])])
+        return _no_rise("nothing changes", cluster_count, unit)
+
+    best_step = int(step_indices[np.argmax(fits[step_indices])])
     place = float(positions[shapes[best_step].after])
-    size = float(sums[best_step] / norms[best_step])
-    if clusters < 2:
-        alone = undefined(f"no interval from one {unit}", n=clusters, unit=unit, value=size)
-        return Rise(alone, place, math.nan, math.nan, math.nan, math.nan)
-    low, high = _step_interval(products, steps, rng, draws)
-    step = Estimate(size, low, high, clusters, unit)
+    step_size = float(sums[best_step] / norms[best_step])
+    if cluster_count < 2:
+        reason = f"no interval from one {unit}"
+        step = undefined(reason, n=cluster_count, unit=unit, value=step_size)
+        return Rise(step, place, math.nan, math.nan, math.nan, math.nan)
+
+    low, high = _step_interval(products, step_indices, rng, draws)
+    step = Estimate(step_size, low, high, cluster_count, unit)
     if high - low < 1e-12:
-        step = undefined("every resample gives the same value", n=clusters, unit=unit, value=size)
-    if clusters < FEWEST_CLUSTERS:
-        reason = f"{clusters} {unit}s; {FEWEST_CLUSTERS} are the least"
-        few = Estimate(size, step.low, step.high, clusters, unit, reason)
-        return Rise(few, place, math.nan, math.nan, math.nan, math.nan)
-    signs = rng.choice([-1.0, 1.0], size=(draws, clusters))
+        reason = "every resample gives the same value"
+        step = undefined(reason, n=cluster_count, unit=unit, value=step_size)
+    if cluster_count < FEWEST_CLUSTERS:
+        reason = f"{cluster_count} {unit}s; {FEWEST_CLUSTERS} are the least"
+        step = replace(step, reason=reason)
+        return Rise(step, place, math.nan, math.nan, math.nan, math.nan)
+
+    signs = rng.choice([-1.0, 1.0], size=(draws, cluster_count))
     largest_fits = _fit(signs @ products.with_curves, norms).max(axis=1)
     change_p = _share_that_reaches(largest_fits, fits.max())
-    directed_p, set_p = _shape_p_values(products, steps, signs)
+    directed_p, set_p = _shape_p_values(products, step_indices, signs)
     is_wide = np.array([shape.gaps > WIDEST_STEP for shape in shapes])
     sharp_p = float(directed_p[is_wide].max()) if is_wide.any() else 0.0
-    kept = [shape for shape, p in zip(shapes, set_p, strict=True) if p > ALPHA]
-    if not change_p < ALPHA or not kept:
+    possible_shapes = [shape for shape, p in zip(shapes, set_p, strict=True) if p > ALPHA]
+    if not change_p < ALPHA or not possible_shapes:
         return Rise(step, place, change_p, sharp_p, math.nan, math.nan)
-    earliest = min(shape.before for shape in kept)
-    latest = max(shape.after for shape in kept)
-    return Rise(
-        step, place, change_p, sharp_p, float(positions[max(earliest, 0)]), float(positions[latest])
-    )
+    first_before = min(shape.before for shape in possible_shapes)
+    last_after = max(shape.after for shape in possible_shapes)
+    earliest = float(positions[max(first_before, 0)])
+    latest = float(positions[last_after])
+    return Rise(step, place, change_p, sharp_p, earliest, latest)
 
 
 def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
@@ -273,51 +281,56 @@ def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
 
 def _share_that_reaches(drawn: FloatArray, real: float) -> float:
     """p of a real statistic among drawn ones, itself included; a rounding error breaks no tie."""
-    reached = int((drawn >= real * (1 - 1e-9) - 1e-12).sum())
-    return (1 + reached) / (len(drawn) + 1)
+    reaching_count = int((drawn >= real * (1 - 1e-9) - 1e-12).sum())
+    return (1 + reaching_count) / (len(drawn) + 1)
 
 
 def _shape_p_values(
-    products: _ShapeProducts, steps: npt.NDArray[np.intp], signs: FloatArray
+    products: _ShapeProducts, step_indices: npt.NDArray[np.intp], signs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """For each shape the p that it is the truth: against every step, and against every shape."""
     gram = products.gram
     norms = np.diag(gram)
     sums = products.with_curves.sum(axis=0)
     fits = _fit(sums, norms)
-    clusters = products.clusters
-    inflation = math.sqrt(clusters / (clusters - 1))
+    cluster_count = products.cluster_count
+    inflation = math.sqrt(cluster_count / (cluster_count - 1))
     signed_curves = signs @ products.with_curves
     signed_counts = signs @ products.curve_counts
+
     directed_p = np.ones(len(fits))
     set_p = np.ones(len(fits))
     for index, norm in enumerate(norms):
         if norm <= 1e-9:
             continue
         size = sums[index] / norm
-        signed_residuals = signed_curves - size * (
-            signed_counts @ products.between_shapes[:, index]
-        )
+        signed_shapes = signed_counts @ products.between_shapes[:, index]
+        signed_residuals = signed_curves - size * signed_shapes
         drawn_fits = _fit(signed_residuals * inflation + size * gram[index], norms)
-        gain_of_steps = drawn_fits[:, steps].max(axis=1) - drawn_fits[:, index]
+        gain_of_steps = drawn_fits[:, step_indices].max(axis=1) - drawn_fits[:, index]
         gain_of_all = drawn_fits.max(axis=1) - drawn_fits[:, index]
-        directed_p[index] = _share_that_reaches(gain_of_steps, fits[steps].max() - fits[index])
+        best_step_fit = fits[step_indices].max()
+        directed_p[index] = _share_that_reaches(gain_of_steps, best_step_fit - fits[index])
         set_p[index] = _share_that_reaches(gain_of_all, fits.max() - fits[index])
     return directed_p, set_p
 
 
 def _step_interval(
-    products: _ShapeProducts, steps: npt.NDArray[np.intp], rng: np.random.Generator, draws: int
+    products: _ShapeProducts,
+    step_indices: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+    draws: int,
 ) -> tuple[float, float]:
     """Interval of the step's size from whole clusters drawn again, each draw at its best place."""
-    clusters = products.clusters
-    weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
-    drawn_sums = weights @ products.with_curves[:, steps]
-    drawn_norms = weights @ products.norms_by_cluster[:, steps]
-    best = np.argmax(_fit(drawn_sums, drawn_norms), axis=1)
+    cluster_count = products.cluster_count
+    cluster_shares = np.full(cluster_count, 1 / cluster_count)
+    weights = rng.multinomial(cluster_count, cluster_shares, size=draws)
+    drawn_sums = weights @ products.with_curves[:, step_indices]
+    drawn_norms = weights @ products.norms_by_cluster[:, step_indices]
+    best_columns = np.argmax(_fit(drawn_sums, drawn_norms), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        sizes = (drawn_sums / drawn_norms)[np.arange(draws), best]
-    low, high = np.nanquantile(sizes, [0.025, 0.975])
+        drawn_sizes = (drawn_sums / drawn_norms)[np.arange(draws), best_columns]
+    low, high = np.nanquantile(drawn_sizes, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -340,18 +353,19 @@ def largest_p(
         rng: Generator of the signs.
         draws: Number of draws.
     """
-    rows = np.asarray(values, dtype=float)
-    inverse = np.unique(np.asarray(clusters), return_inverse=True)[1]
-    sums = np.eye(int(inverse.max()) + 1)[inverse].T @ rows if len(rows) else rows
-    lengths = np.sqrt((sums**2).sum(axis=0))
-    if len(sums) < FEWEST_CLUSTERS:
-        return np.full(rows.shape[1], math.nan)
-    scaled = sums / np.where(lengths > 0, lengths, 1.0)
-    signs = rng.choice([-1.0, 1.0], size=(draws, len(sums)))
-    largest = np.abs(signs @ scaled).max(axis=1)
-    real = np.abs(scaled.sum(axis=0))
-    reached = (largest[:, None] >= real - 1e-9).sum(axis=0)
-    return np.where(lengths > 0, (1 + reached) / (1 + draws), math.nan)
+    unit_values = np.asarray(values, dtype=float)
+    distinct_clusters, cluster_indices = np.unique(np.asarray(clusters), return_inverse=True)
+    if len(distinct_clusters) < FEWEST_CLUSTERS:
+        return np.full(unit_values.shape[1], math.nan)
+    members = np.eye(len(distinct_clusters))[cluster_indices]  # [unit, cluster]
+    cluster_sums = members.T @ unit_values
+    lengths = np.sqrt((cluster_sums**2).sum(axis=0))
+    scaled_sums = cluster_sums / np.where(lengths > 0, lengths, 1.0)
+    signs = rng.choice([-1.0, 1.0], size=(draws, len(distinct_clusters)))
+    largest = np.abs(signs @ scaled_sums).max(axis=1)
+    real = np.abs(scaled_sums.sum(axis=0))
+    reaching_counts = (largest[:, None] >= real - 1e-9).sum(axis=0)
+    return np.where(lengths > 0, (1 + reaching_counts) / (1 + draws), math.nan)
 
 
 @dataclass(frozen=True)
@@ -378,17 +392,22 @@ class FirstTime:
         """The share by a time; undefined after the last time that a unit was seen at."""
         if not self.n or time > self.times[-1]:
             return undefined(f"no {self.unit} is that long", n=self.n, unit=self.unit)
-        at = int(np.searchsorted(self.times, time, side="right")) - 1
-        if at < 0:
+        index = int(np.searchsorted(self.times, time, side="right")) - 1
+        if index < 0:
             return Estimate(0.0, *wilson(0.0, self.n), self.n, self.unit)
-        value, low, high = (float(ends[at]) for ends in (self.happened, self.low, self.high))
-        return Estimate(value, low, high, self.n, self.unit)
+        return Estimate(
+            float(self.happened[index]),
+            float(self.low[index]),
+            float(self.high[index]),
+            self.n,
+            self.unit,
+        )
 
     @property
     def median(self) -> float:
         """The time by which it has happened in half of the units; NaN where it has not."""
-        reached = self.times[self.happened >= 0.5]
-        return float(reached[0]) if len(reached) else math.nan
+        median_times = self.times[self.happened >= 0.5]
+        return float(median_times[0]) if len(median_times) else math.nan
 
 
 def first_time(
@@ -411,71 +430,77 @@ def first_time(
         clusters: Label of the independent group of each unit, `[unit]`. Default: units are
             independent.
     """
-    at, seen = np.asarray(times, dtype=float), np.asarray(happened, dtype=bool)
-    if at.shape != seen.shape or at.ndim != 1:
-        raise ValueError(f"expected one time and one bool a unit, got {at.shape} and {seen.shape}")
-    if not len(at):
-        none = np.empty(0)
-        return FirstTime(none, none, none, none, none, none, 0, unit)
+    unit_times = np.asarray(times, dtype=float)
+    had_event = np.asarray(happened, dtype=bool)
+    if unit_times.shape != had_event.shape or unit_times.ndim != 1:
+        raise ValueError(
+            f"expected one time and one bool a unit, got {unit_times.shape} and {had_event.shape}"
+        )
+    unit_count = len(unit_times)
+    if not unit_count:
+        empty = np.empty(0)
+        return FirstTime(empty, empty, empty, empty, empty, empty, 0, unit)
     from scipy import stats  # here: slow to import
 
-    survival = stats.ecdf(stats.CensoredData(uncensored=at[seen], right=at[~seen])).sf
+    censored = stats.CensoredData(uncensored=unit_times[had_event], right=unit_times[~had_event])
+    survival = stats.ecdf(censored).sf
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # no interval where nothing, or everything, has happened
-        ends = survival.confidence_interval(method="log-log")
-    moments = np.asarray(survival.quantiles, dtype=float)
-    risk = np.array([(at >= moment).sum() for moment in moments], dtype=float)
-    events = np.array([(seen & (at == moment)).sum() for moment in moments], dtype=float)
+        # no interval where nothing, or everything, has happened
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = survival.confidence_interval(method="log-log")
+    event_times = np.asarray(survival.quantiles, dtype=float)
+    at_risk = unit_times[:, None] >= event_times  # [unit, time]
+    has_event_at = had_event[:, None] & (unit_times[:, None] == event_times)  # [unit, time]
     share = 1 - np.asarray(survival.probabilities, dtype=float)
-    low, high = 1 - np.asarray(ends.high.probabilities), 1 - np.asarray(ends.low.probabilities)
-    labels = (
-        np.arange(len(at))
-        if clusters is None
-        else np.unique(np.asarray(clusters), return_inverse=True)[1]
-    )
-    cluster_count = int(labels.max()) + 1
-    for place in np.flatnonzero(np.isnan(low) | np.isnan(high)):
-        reaching = at >= moments[place]
-        nothing_happened = share[place] < 0.5
-        counted = labels[reaching] if nothing_happened else labels
-        ends_of_none = wilson(0.0, len(np.unique(counted)))[1]
-        low[place], high[place] = (
-            (0.0, ends_of_none) if nothing_happened else (1 - ends_of_none, 1.0)
+    low = 1 - np.asarray(interval.high.probabilities)
+    high = 1 - np.asarray(interval.low.probabilities)
+
+    cluster_indices = np.arange(unit_count)
+    if clusters is not None:
+        cluster_indices = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    for index in np.flatnonzero(np.isnan(low) | np.isnan(high)):
+        nothing_happened = share[index] < 0.5
+        counted_clusters = cluster_indices
+        if nothing_happened:
+            counted_clusters = cluster_indices[at_risk[:, index]]
+        largest_share = wilson(0.0, len(np.unique(counted_clusters)))[1]
+        low[index] = 0.0 if nothing_happened else 1 - largest_share
+        high[index] = largest_share if nothing_happened else 1.0
+    if 1 < int(cluster_indices.max()) + 1 < unit_count:
+        cluster_low, cluster_high = _left_out_interval(
+            at_risk.astype(float), has_event_at.astype(float), cluster_indices, share
         )
-    if 1 < cluster_count < len(at):
-        cluster_low, cluster_high = _left_out_interval(at, seen, labels, moments, share)
-        low, high = np.fmin(low, cluster_low), np.fmax(high, cluster_high)
-    return FirstTime(moments, share, low, high, risk, events, len(at), unit)
+        low = np.fmin(low, cluster_low)
+        high = np.fmax(high, cluster_high)
+    risk_counts = at_risk.sum(axis=0).astype(float)
+    event_counts = has_event_at.sum(axis=0).astype(float)
+    return FirstTime(event_times, share, low, high, risk_counts, event_counts, unit_count, unit)
 
 
 def _left_out_interval(
-    at: FloatArray,
-    seen: npt.NDArray[np.bool_],
-    labels: npt.NDArray[np.intp],
-    moments: FloatArray,
+    at_risk: FloatArray,
+    has_event: FloatArray,
+    cluster_indices: npt.NDArray[np.intp],
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing,
-    or all, happened.
+    or all, happened; from `at_risk` and `has_event  # [unit, time]`.
     """
-    count = int(labels.max()) + 1
-    members = np.eye(count)[labels]  # [unit, cluster]
-    at_risk = (at[:, None] >= moments).astype(float)  # [unit, time]
-    event = (seen[:, None] & (at[:, None] == moments)).astype(float)
-    risk_without = at_risk.sum(axis=0) - members.T @ at_risk  # [cluster, time]
-    events_without = event.sum(axis=0) - members.T @ event
-    survived = np.cumprod(1 - events_without / np.maximum(risk_without, 1), axis=1)
-    half_a_unit = 0.5 / len(at)
-    surviving = np.clip(survived, half_a_unit, 1 - half_a_unit)
-    scale = np.log(-np.log(surviving))
-    deviations = scale - scale.mean(axis=0)
-    error = np.sqrt((count - 1) / count * (deviations**2).sum(axis=0))
-    half = -float(special.stdtrit(count - 1, 0.025)) * error
+    cluster_count = int(cluster_indices.max()) + 1
+    members = np.eye(cluster_count)[cluster_indices]  # [unit, cluster]
+    risk_counts = at_risk.sum(axis=0) - members.T @ at_risk  # [left-out cluster, time]
+    event_counts = has_event.sum(axis=0) - members.T @ has_event
+    survival = np.cumprod(1 - event_counts / np.maximum(risk_counts, 1), axis=1)
+    half_a_unit = 0.5 / len(at_risk)
+    clipped_survival = np.clip(survival, half_a_unit, 1 - half_a_unit)
+    log_logs = np.log(-np.log(clipped_survival))
+    deviations = log_logs - log_logs.mean(axis=0)
+    squared_deviations = (deviations**2).sum(axis=0)
+    standard_error = np.sqrt((cluster_count - 1) / cluster_count * squared_deviations)
+    half_width = -float(special.stdtrit(cluster_count - 1, 0.025)) * standard_error
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = np.log(-np.log(1 - share))
-        low = 1 - np.exp(-np.exp(centre - half))
-        high = 1 - np.exp(-np.exp(centre + half))
+        low = 1 - np.exp(-np.exp(centre - half_width))
+        high = 1 - np.exp(-np.exp(centre + half_width))
     is_inside = (share > 0) & (share < 1)
     return np.where(is_inside, low, np.nan), np.where(is_inside, high, np.nan)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from textwrap import shorten, wrap
 from typing import Annotated, Any, ClassVar, Self
@@ -170,78 +170,93 @@ class Cues(Study):
     def edit_arguments(self) -> dict[str, int]:
         """Numbers of things and of controls of each prompt, as the task takes them."""
         samples = self._planned_samples(self.most, CONTROLS)
-        are_few = len(edit_cells([planned_edits(sample) for sample in samples])) < FEW_CELLS
-        most = 1 if self.most is None and are_few else self.most
-        default_controls = CONTROLS_OF_ONE_THING if are_few else CONTROLS
+        cells = edit_cells([planned_edits(sample) for sample in samples])
+        has_few_cells = len(cells) < FEW_CELLS
+        default_controls = CONTROLS_OF_ONE_THING if has_few_cells else CONTROLS
         arguments = {"controls": self.controls or default_controls}
-        return arguments if most is None else arguments | {"most": most}
+        if self.most is not None:
+            arguments["most"] = self.most
+        elif has_few_cells:
+            arguments["most"] = 1
+        return arguments
 
     def _planned_samples(self, most: int | None, controls: int) -> list[Mapping[str, Any]]:
         """Metadata of the samples."""
         sets = set_names(self.table)
-        samples = [
-            record_to_sample(row, most, controls, sets) for row in self.table.first(self.limit)
-        ]
-        return [sample.metadata or {} for sample in samples]
+        samples_metadata: list[Mapping[str, Any]] = []
+        for row in self.table.first(self.limit):
+            sample = record_to_sample(row, most, controls, sets)
+            samples_metadata.append(sample.metadata or {})
+        return samples_metadata
 
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
-        own = self.model_dump(include={"answer_tokens", "effort"}, exclude_none=True)
-        own |= self.edit_arguments | self.how.shared
+        task_args = self.source
+        task_args |= self.model_dump(include={"answer_tokens", "effort"}, exclude_none=True)
+        task_args |= self.edit_arguments | self.how.shared
         roles = {"grader": NamedModel(self.grader)} if self.grader else {}
         models = [NamedModel(model, self.how.model_args) for model in self.models]
-        runs = [DescribedRun("cue_removal", self.source | own, model, roles) for model in models]
-        yield Wave(runs, "Something taken out")
+        described_runs = [DescribedRun("cue_removal", task_args, model, roles) for model in models]
+        yield Wave(described_runs, "Something taken out")
 
     def plan(self) -> Plan:
         """Calls by form of the prompts, and whether they can show anything."""
-        rows = self.table.first(self.limit)
         samples = self._planned_samples(
             self.edit_arguments.get("most"), self.edit_arguments["controls"]
         )
-        forms = [form for sample in samples for form in sample["arms"].values()]
-        units = [
-            unit for sample in samples for name, unit in sample["units"].items() if name != ALL
-        ]
-        whole_prompts = sum(unit["missing"] is not None for unit in units)
-        messages = [
-            message for sample in samples for message in sample["arms"][ORIGINAL]["messages"]
-        ]
-        texts = [message["content"] for message in messages if message["role"] != "assistant"]
+        prompt_count = len(samples)
+        paraphrase_count = prompt_count if self.grader else 0
+
+        form_size = 0
+        texts = []
+        arm_names = []
+        units = []
+        for sample in samples:
+            arm_names += sample["arms"]
+            units += [unit for name, unit in sample["units"].items() if name != ALL]
+            for form in sample["arms"].values():
+                form_size += sum(len(message["content"]) for message in form["messages"])
+            for message in sample["arms"][ORIGINAL]["messages"]:
+                if message["role"] != "assistant":
+                    texts.append(message["content"])
         text_size = sum(map(len, texts))
-        form_size = sum(len(message["content"]) for form in forms for message in form["messages"])
-        paraphrase_count = len(rows) if self.grader else 0
-        calls = 2 * (len(forms) + paraphrase_count)
-        sent = (2 * form_size + 2 * paraphrase_count * text_size // len(rows)) // 4
-        sent += calls * len(QUESTIONS["evaluation"]) // 4
-        control_count = sum(name.startswith("c") for sample in samples for name in sample["arms"])
-        without_all = sum(ALL in sample["arms"] for sample in samples)
-        parts = [f"{len(units) - whole_prompts} without one thing"]
-        if without_all:
-            parts.append(f"{without_all} without all giveaways")
-        parts.append(f"{control_count} without as much text elsewhere")
-        unchanged = (
-            "2 for each prompt, unchanged and in other words"
-            if self.grader
-            else "1 for each prompt, unchanged"
-        )
-        lines = [
-            f"{len(rows)} prompts, {len(units)} things to take out × {', '.join(self.models)}",
-            f"Two calls for each of {len(forms) + paraphrase_count} forms: "
-            f"{', '.join([*parts, unchanged])}.",
-        ]
-        if whole_prompts:
-            lines.append(f"{whole_prompts} of them are a whole prompt, and cannot be taken out.")
-        lines.append(possible_claims([planned_edits(sample) for sample in samples]))
-        lines += filter(
-            None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
-        )
-        costs = [Cost(model, calls, sent, calls * CUE_ANSWER_TOKENS) for model in self.models]
+        form_count = len(arm_names) + paraphrase_count
+        call_count = 2 * form_count
+        sent_size = 2 * form_size + 2 * paraphrase_count * text_size // prompt_count
+        sent_tokens = sent_size // 4 + call_count * len(QUESTIONS["evaluation"]) // 4
+
+        whole_prompt_count = sum(unit["missing"] is not None for unit in units)
+        control_count = sum(name.startswith("c") for name in arm_names)
+        without_all_count = arm_names.count(ALL)
+        form_texts = [f"{len(units) - whole_prompt_count} without one thing"]
+        if without_all_count:
+            form_texts.append(f"{without_all_count} without all giveaways")
+        form_texts.append(f"{control_count} without as much text elsewhere")
         if self.grader:
-            asked_texts = len(texts) * len(self.models)
-            prompt_tokens = asked_texts * len(PARAPHRASE_PROMPT) // 4
+            form_texts.append("2 for each prompt, unchanged and in other words")
+        else:
+            form_texts.append("1 for each prompt, unchanged")
+
+        lines = [
+            f"{prompt_count} prompts, {len(units)} things to take out × {', '.join(self.models)}",
+            f"Two calls for each of {form_count} forms: {', '.join(form_texts)}.",
+        ]
+        if whole_prompt_count:
+            lines.append(
+                f"{whole_prompt_count} of them are a whole prompt, and cannot be taken out."
+            )
+        lines.append(possible_claims([planned_edits(sample) for sample in samples]))
+        table_lines = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        lines += filter(None, table_lines)
+
+        answer_tokens = call_count * CUE_ANSWER_TOKENS
+        costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
+        if self.grader:
+            paraphrase_calls = len(texts) * len(self.models)
+            prompt_tokens = paraphrase_calls * len(PARAPHRASE_PROMPT) // 4
+            text_tokens = text_size // 4
             costs.append(
-                Cost(self.grader, asked_texts, prompt_tokens + text_size // 4, text_size // 4)
+                Cost(self.grader, paraphrase_calls, prompt_tokens + text_tokens, text_tokens)
             )
         return Plan(lines, costs)
 
@@ -262,42 +277,46 @@ class Cues(Study):
     def page(cls, numbers: "tuple[list[CueNumbers], Logs]") -> Page:
         """The answer by run, with tables forms, effects, classes, edits, prompts and cells."""
         all_numbers, logs = numbers
-        numbers_of_subject = {logs.models[one_run.model]: one_run for one_run in all_numbers}
+        numbers_by_subject = {
+            logs.models[run_numbers.model]: run_numbers for run_numbers in all_numbers
+        }
         claims = ordered_claims(
-            [cue_claim(one_run, subject) for subject, one_run in numbers_of_subject.items()]
+            [cue_claim(run_numbers, subject) for subject, run_numbers in numbers_by_subject.items()]
         )
-        first_rows = [
-            answer_row(claim, numbers_of_subject[claim.subject]) for claim in claims[:ROWS]
+        answer_rows = [
+            answer_row(claim, numbers_by_subject[claim.subject]) for claim in claims[:ROWS]
         ]
-        notes = {subject: cue_notes(one_run) for subject, one_run in numbers_of_subject.items()}
-        aside_lines = [f"{name}: {why}" for name, why in logs.aside.items()]
+        effects: list[ThingEffect] = []
+        classes: list[ClassEffect] = []
+        edits: list[EditKind] = []
+        prompts: list[PromptRow] = []
+        cells: list[CellRow] = []
+        forms: list[FormRow] = []
+        for run_numbers in all_numbers:
+            effects += run_numbers.effects
+            classes += run_numbers.classes
+            edits += edit_kinds(run_numbers)
+            prompts += prompt_rows(run_numbers)
+            cells += cell_rows(run_numbers)
+            forms += run_numbers.forms
+
+        notes = {
+            subject: cue_notes(run_numbers) for subject, run_numbers in numbers_by_subject.items()
+        }
+        aside_lines = [f"{name}: {reason}" for name, reason in logs.aside.items()]
         return claim_page(
             "Does something in the prompts give the evaluation away?",
             claims,
             CUE_WORDS,
-            picture=first_picture(claims, numbers_of_subject),
-            table=Table(first_rows, columns_of(AnswerRow)),
+            picture=first_picture(claims, numbers_by_subject),
+            table=Table(answer_rows, columns_of(AnswerRow)),
             tables={
-                "effects": RowTable(
-                    ThingEffect, [row for one_run in all_numbers for row in one_run.effects]
-                ),
-                "classes": RowTable(
-                    ClassEffect, [row for one_run in all_numbers for row in one_run.classes]
-                ),
-                "edits": RowTable(
-                    EditKind, [row for one_run in all_numbers for row in edit_kinds(one_run)]
-                ),
-                "prompts": RowTable(
-                    PromptRow, [row for one_run in all_numbers for row in prompt_rows(one_run)]
-                ),
-                "cells": RowTable(
-                    CellRow, [row for one_run in all_numbers for row in cell_rows(one_run)]
-                ),
-                "forms": RowTable(
-                    FormRow,
-                    [row for one_run in all_numbers for row in one_run.forms],
-                    on_page=False,
-                ),
+                "effects": RowTable(ThingEffect, effects),
+                "classes": RowTable(ClassEffect, classes),
+                "edits": RowTable(EditKind, edits),
+                "prompts": RowTable(PromptRow, prompts),
+                "cells": RowTable(CellRow, cells),
+                "forms": RowTable(FormRow, forms, on_page=False),
             },
             method=[CUE_METHOD, CLASSES_METHOD, *folded_list("prompts set aside", aside_lines)],
             notes=notes,
@@ -310,14 +329,14 @@ class Cues(Study):
 
 def planned_edits(sample: Mapping[str, Any]) -> PromptEdits:
     """Edits of a sample before anything is asked: every change is 0."""
-    units = sample["units"].items()
-    arms = sample["arms"].items()
-    control_arms = [arm for name, arm in arms if name.startswith("c")]
-    matched = {arm["like"] for arm in control_arms}
-    things = {thing_key(unit["text"]): 0.0 for name, unit in units if name in matched}
-    return PromptEdits(
-        sample["named_source"], things, tuple((arm["text"], 0.0) for arm in control_arms)
-    )
+    control_arms = [arm for name, arm in sample["arms"].items() if name.startswith("c")]
+    controls = tuple((arm["text"], 0.0) for arm in control_arms)
+    matched_names = {arm["like"] for arm in control_arms}
+    things = {}
+    for name, unit in sample["units"].items():
+        if name in matched_names:
+            things[thing_key(unit["text"])] = 0.0
+    return PromptEdits(sample["named_source"], things, controls)
 
 
 def possible_claims(prompts: Sequence[PromptEdits]) -> str:
@@ -328,27 +347,25 @@ def possible_claims(prompts: Sequence[PromptEdits]) -> str:
     most_things = max(len(cell.things) for cell in cells)
     fewest_controls = min(len(cell.controls) for cell in cells)
     needed = controls_needed(most_things, len(cells))
-    things = "1 thing" if most_things == 1 else f"up to {most_things} things"
-    counts = f"{things} against {count_text(fewest_controls, 'control')} or more in each"
+    things_text = "1 thing" if most_things == 1 else f"up to {most_things} things"
+    edits_text = f"{things_text} against {count_text(fewest_controls, 'control')}"
     if len(cells) == 1:
-        need = f"A thing is shown by {count_text(needed.own, 'control')} at least."
-        where = (
-            f"one independent prompt with {things} against {count_text(fewest_controls, 'control')}"
-        )
+        available = f"one independent prompt with {edits_text}"
+        required = f"A thing is shown by {count_text(needed.for_one_cell, 'control')} at least."
     else:
-        need = (
-            f"That something gives it away is shown by {count_text(needed.anything, 'control')} "
-            f"in each at least, a thing that stands in all by {needed.shared}, a thing of one by "
-            f"{needed.own}."
+        available = f"{len(cells)} independent prompts or sources with {edits_text} or more in each"
+        required = (
+            "That something gives it away is shown by "
+            f"{count_text(needed.for_anything, 'control')} in each at least, a thing that stands "
+            f"in all by {needed.for_all_cells}, a thing of one by {needed.for_one_cell}."
         )
-        where = f"{len(cells)} independent prompts or sources with {counts}"
     if possible_tests(cells):
-        return f"A claim is possible: {where}. {need}"
+        return f"A claim is possible: {available}. {required}"
     remedy = (
         "take less out (--most 1), allow more controls (--controls), or give longer prompts or "
         "more of other sources"
     )
-    return f"No claim is possible: {where}. {need} To change that, {remedy}."
+    return f"No claim is possible: {available}. {required} To change that, {remedy}."
 
 
 @dataclass(frozen=True)
@@ -427,34 +444,35 @@ def form_rows(logs: Logs) -> list[FormRow]:
     rows: list[FormRow] = []
     for model, _, sample, score in logs.scored():
         details = score.metadata or {}
-        about, arms, units = sample.metadata, sample.metadata["arms"], sample.metadata["units"]
-        p_of_form = {arm: math.nan if p is None else float(p) for arm, p in details["p"].items()}
-        whole = p_of_form.get(ORIGINAL, math.nan)
-        for arm in dict.fromkeys([*p_of_form, *units]):
-            is_control = arm.startswith("c")
-            unit = units.get(
-                arm, {"kind": CONTROL_KIND if is_control else arm, "classes": [], "missing": None}
+        metadata = sample.metadata
+        units = metadata["units"]
+        p_by_arm = {}
+        for arm_name, stated_p in details["p"].items():
+            p_by_arm[arm_name] = math.nan if stated_p is None else float(stated_p)
+        unchanged_p = p_by_arm.get(ORIGINAL, math.nan)
+        for arm_name in dict.fromkeys([*p_by_arm, *units]):
+            is_control = arm_name.startswith("c")
+            control = metadata["arms"].get(arm_name, {}) if is_control else {}
+            kind = CONTROL_KIND if is_control else arm_name
+            unit = units.get(arm_name, {"kind": kind, "classes": [], "missing": None})
+            form_p = p_by_arm.get(arm_name, math.nan)
+            row = FormRow(
+                model=model,
+                item=str(sample.id),
+                label=metadata["label"],
+                source=metadata.get("named_source", ""),
+                arm=arm_name,
+                kind=unit["kind"],
+                text=unit.get("text", control.get("text", "")),
+                classes=tuple(unit["classes"]),
+                missing=unit["missing"],
+                like=control.get("like", ""),
+                p=form_p,
+                whole=unchanged_p,
+                change=unchanged_p - form_p,
+                no_paraphrase=details["no_paraphrase"],
             )
-            control = arms.get(arm, {}) if is_control else {}
-            p = p_of_form.get(arm, math.nan)
-            rows.append(
-                FormRow(
-                    model=model,
-                    item=str(sample.id),
-                    label=about["label"],
-                    source=about.get("named_source", ""),
-                    arm=arm,
-                    kind=unit["kind"],
-                    text=unit.get("text", control.get("text", "")),
-                    classes=tuple(unit["classes"]),
-                    missing=unit["missing"],
-                    like=control.get("like", ""),
-                    p=p,
-                    whole=whole,
-                    change=whole - p,
-                    no_paraphrase=details["no_paraphrase"],
-                )
-            )
+            rows.append(row)
     return rows
 
 
@@ -542,8 +560,10 @@ class CueNumbers:
     @property
     def candidates(self) -> list[ThingEffect]:
         """Things that are stronger than every control somewhere, the strongest first."""
-        keys = {cell.strongest_beyond_controls for cell in self.cells.values()}
-        return [effect for effect in self.compared if thing_key(effect.taken_out) in keys]
+        strongest_things = {cell.strongest_beyond_controls for cell in self.cells.values()}
+        return [
+            effect for effect in self.compared if thing_key(effect.taken_out) in strongest_things
+        ]
 
     @property
     def p_value(self) -> float:
@@ -555,26 +575,28 @@ class CueNumbers:
             p_values += [effect.p for effect in self.compared]
         if self.tests.of_anything:
             p_values.append(self.comparison.p_anything)
-        return min(1.0, self.tests.count * min(p_values)) if p_values else math.nan
+        if not p_values:
+            return math.nan
+        return min(1.0, self.tests.count * min(p_values))
 
     @property
     def highest(self) -> Estimate:
         """The effect with the highest upper end, of intervals that are widened for the number of
         things.
         """
-        level = 1 - (1 - 0.95) / max(1, len(self.compared))
-        estimates = [
-            mean_over_controls(
-                self.cells.values(), thing_key(effect.taken_out), level=level, unit=self.unit
-            )
-            for effect in self.compared
-        ]
-        without_interval = [estimate for estimate in estimates if math.isnan(estimate.high)]
-        if not estimates:
+        if not self.compared:
             return undefined("nothing could be compared", unit=self.unit)
-        if without_interval:
+        level = 1 - (1 - 0.95) / len(self.compared)
+        estimates = []
+        for effect in self.compared:
+            key = thing_key(effect.taken_out)
+            estimates.append(
+                mean_over_controls(self.cells.values(), key, level=level, unit=self.unit)
+            )
+        unbounded_count = sum(math.isnan(estimate.high) for estimate in estimates)
+        if unbounded_count:
             largest = max(estimates, key=lambda estimate: estimate.value)
-            reason = f"{len(without_interval)} of {len(estimates)} things stand in one {self.unit}"
+            reason = f"{unbounded_count} of {len(estimates)} things stand in one {self.unit}"
             return undefined(reason, n=largest.n, unit=self.unit, value=largest.value)
         return max(estimates, key=lambda estimate: estimate.high)
 
@@ -586,58 +608,62 @@ def cue_numbers(forms: Sequence[FormRow], model: str) -> CueNumbers:
         forms: Rows of all models.
         model: The model's name in the study.
     """
-    own_forms = sorted((form for form in forms if form.model == model), key=_form_order)
-    things = prompt_edits(own_forms, lambda form: thing_key(form.text))
-    classes = prompt_edits(own_forms, lambda form: next(iter(form.classes), ""))
-    labels = cell_labels(things)
-    cells = edit_cells(things, labels)
-    class_cells = edit_cells(classes, labels)
+    model_forms = [form for form in forms if form.model == model]
+    model_forms.sort(key=_form_order)
+    thing_edits = prompt_edits(model_forms, lambda form: thing_key(form.text))
+    class_edits = prompt_edits(model_forms, lambda form: next(iter(form.classes), ""))
+    labels = cell_labels(thing_edits)
+    cells = edit_cells(thing_edits, labels)
+    class_cells = edit_cells(class_edits, labels)
     tests = possible_tests(list(cells.values()))
     test_count = max(1, tests.count)
     comparison = compare_edits(
         list(cells.values()), rng=np.random.default_rng(0), alpha=ALPHA / test_count
     )
     class_comparison = compare_edits(list(class_cells.values()), rng=np.random.default_rng(0))
-    are_sources = (
-        any(form.source for form in own_forms) and len({form.source for form in own_forms}) > 1
-    )
-    unit = "source" if are_sources else "independent prompt"
+
+    sources = {form.source for form in model_forms}
+    unit = "source" if len(sources) > 1 else "independent prompt"
     effects: list[ThingEffect] = []
-    for key, form in _form_by_thing(own_forms).items():
+    for key, form in _form_by_thing(model_forms).items():
         estimate = mean_over_controls(cells.values(), key, unit=unit)
         if not estimate.n:
             estimate = undefined("no control of its kind and length", unit=unit)
         p = comparison.p_by_thing.get(key, math.nan)
-        p_corrected = min(1.0, test_count * p) if p == p else p
+        p_corrected = math.nan if math.isnan(p) else min(1.0, test_count * p)
         effects.append(
             ThingEffect(model, form.text, form.kind, shown(estimate), estimate, p, p_corrected)
         )
     class_effects: list[ClassEffect] = []
-    for name in sorted({name for cell in class_cells.values() for name in cell.things}):
+    class_names = {name for cell in class_cells.values() for name in cell.things}
+    for name in sorted(class_names):
         estimate = mean_over_controls(class_cells.values(), name, unit=unit)
         p = class_comparison.p_by_thing[name]
         class_effects.append(ClassEffect(model, name, "class", shown(estimate), estimate, p, p))
+    controls = [form for form in model_forms if form.kind == CONTROL_KIND]
     return CueNumbers(
         model=model,
-        forms=own_forms,
+        forms=model_forms,
         cells=cells,
         comparison=comparison,
         tests=tests,
         effects=sorted(effects, key=_strongest_first),
         classes=sorted(class_effects, key=_strongest_first),
-        controls_are_apart=all(form.like for form in own_forms if form.kind == CONTROL_KIND),
+        controls_are_apart=all(control.like for control in controls),
         unit=unit,
     )
 
 
 def _form_order(form: FormRow) -> tuple[str, str, int]:
-    number_of_arm = form.arm[1:]
-    return form.item, form.arm[:1], int(number_of_arm) if number_of_arm.isdecimal() else 0
+    number_text = form.arm[1:]
+    arm_number = int(number_text) if number_text.isdecimal() else 0
+    return form.item, form.arm[:1], arm_number
 
 
 def _strongest_first(effect: ThingEffect) -> tuple[float, str]:
     value = effect.estimate.value
-    return (math.inf if math.isnan(value) else -value), effect.taken_out
+    descending_value = math.inf if math.isnan(value) else -value
+    return descending_value, effect.taken_out
 
 
 def thing_key(text: str) -> str:
@@ -654,10 +680,17 @@ def _form_by_thing(forms: Sequence[FormRow]) -> dict[str, FormRow]:
         if form.kind in KINDS_BESIDE_THINGS:
             continue
         key = thing_key(form.text)
-        earlier = form_by_thing.get(key)
-        if earlier is None or form.text > earlier.text:
+        earlier_form = form_by_thing.get(key)
+        if earlier_form is None or form.text > earlier_form.text:
             form_by_thing[key] = form
     return form_by_thing
+
+
+def _forms_by_item(forms: Sequence[FormRow]) -> dict[str, list[FormRow]]:
+    forms_by_item: dict[str, list[FormRow]] = {}
+    for form in forms:
+        forms_by_item.setdefault(form.item, []).append(form)
+    return forms_by_item
 
 
 def prompt_edits(forms: Sequence[FormRow], key_of: Callable[[FormRow], str]) -> list[PromptEdits]:
@@ -668,18 +701,15 @@ def prompt_edits(forms: Sequence[FormRow], key_of: Callable[[FormRow], str]) -> 
         forms: Rows of one model.
         key_of: Function that names the thing that a form is without.
     """
-    forms_of_item: dict[str, list[FormRow]] = {}
-    for form in forms:
-        forms_of_item.setdefault(form.item, []).append(form)
     prompts = []
-    for item_forms in forms_of_item.values():
+    for item_forms in _forms_by_item(forms).values():
         controls = [form for form in item_forms if form.kind == CONTROL_KIND]
-        matched = {control.like for control in controls}
-        changes_of_thing: dict[str, list[float]] = {}
+        matched_arms = {control.like for control in controls}
+        changes_by_thing: dict[str, list[float]] = {}
         for form in item_forms:
-            if form.arm in matched and key_of(form):
-                changes_of_thing.setdefault(key_of(form), []).append(form.change)
-        things = {key: float(np.mean(changes)) for key, changes in changes_of_thing.items()}
+            if form.arm in matched_arms and key_of(form):
+                changes_by_thing.setdefault(key_of(form), []).append(form.change)
+        things = {key: float(np.mean(changes)) for key, changes in changes_by_thing.items()}
         control_changes = tuple((control.text, control.change) for control in controls)
         prompts.append(PromptEdits(item_forms[0].source, things, control_changes))
     return prompts
@@ -693,11 +723,12 @@ def answered_text(share: Estimate) -> str:
     return share.reason or f"{percent(share.value)} of {share.n} answers"
 
 
-def controls_text(estimate: Estimate) -> str:
+def controls_text(fewest_controls: Estimate) -> str:
     """Number of controls, or why there is none."""
-    return (
-        estimate.reason or f"{count_text(round(estimate.value), 'control')} in each {estimate.unit}"
-    )
+    if fewest_controls.reason:
+        return fewest_controls.reason
+    count = count_text(round(fewest_controls.value), "control")
+    return f"{count} in each {fewest_controls.unit}"
 
 
 CUE_WORDS = ClaimWords(
@@ -733,35 +764,22 @@ def cue_claim(numbers: CueNumbers, subject: str) -> Claim:
         subject: The model's name on the page.
     """
     is_shown = numbers.p_value <= ALPHA
-    leading = [*numbers.shown, *numbers.candidates, *numbers.compared]
-    strongest = (
-        leading[0].estimate
-        if leading
-        else undefined("nothing could be compared", unit=numbers.unit)
-    )
+    likeliest_things = [*numbers.shown, *numbers.candidates, *numbers.compared]
+    strongest = undefined("nothing could be compared", unit=numbers.unit)
+    if likeliest_things:
+        strongest = likeliest_things[0].estimate
     is_large = strongest.value >= SMALLEST_CUE_EFFECT
     effect = strongest if is_shown and is_large else numbers.highest
+
+    beyond_check = _strongest_check("beyond_controls", strongest, is_shown)
+    beyond_check = replace(
+        beyond_check, compared_with=_controls_spread(numbers), p_value=numbers.p_value
+    )
+    large_check = _strongest_check("large_enough", strongest, is_large)
     control_checks = [_apart_check(numbers), _controls_check(numbers)]
     if not numbers.control_count:
         control_checks.reverse()
-    checks = (
-        _answered_check(numbers),
-        *control_checks,
-        Check(
-            name="beyond_controls",
-            difference=strongest,
-            outcome=Outcome.HOLDS if is_shown else Outcome.OPEN,
-            compared_with=_controls_spread(numbers),
-            p_value=numbers.p_value,
-            remedy="" if is_shown else "add prompts of other sources",
-        ),
-        Check(
-            name="large_enough",
-            difference=strongest,
-            outcome=Outcome.HOLDS if is_large else Outcome.OPEN,
-            remedy="" if is_large else "add prompts of other sources",
-        ),
-    )
+    checks = (_answered_check(numbers), *control_checks, beyond_check, large_check)
     details = {
         "what": _named_things(numbers),
         "count": str(len(numbers.compared)),
@@ -770,46 +788,57 @@ def cue_claim(numbers: CueNumbers, subject: str) -> Claim:
     return Claim(subject, effect, checks, SMALLEST_CUE_EFFECT, details)
 
 
+def _strongest_check(name: str, strongest: Estimate, is_met: bool) -> Check:
+    if is_met:
+        return Check(name, strongest, Outcome.HOLDS)
+    return Check(name, strongest, Outcome.OPEN, remedy="add prompts of other sources")
+
+
 def _answered_check(numbers: CueNumbers) -> Check:
     """The requirement that some form was answered with a number."""
-    asked = [form for form in numbers.forms if form.missing is None]
-    answered_count = sum(not math.isnan(form.p) for form in asked)
+    existing_forms = [form for form in numbers.forms if form.missing is None]
+    answered_count = sum(not math.isnan(form.p) for form in existing_forms)
     if not answered_count:
-        reason = undefined("no answer could be read", unit="answer")
-        return Check("answered", reason, Outcome.OPEN, remedy=UNREAD_CUES_REMEDY)
-    share = undefined("", n=len(asked), unit="answer", value=answered_count / len(asked))
+        no_share = undefined("no answer could be read", unit="answer")
+        return Check("answered", no_share, Outcome.OPEN, remedy=UNREAD_CUES_REMEDY)
+    form_count = len(existing_forms)
+    share = undefined("", n=form_count, unit="answer", value=answered_count / form_count)
     return Check("answered", share, Outcome.HOLDS)
 
 
 def _apart_check(numbers: CueNumbers) -> Check:
     if not numbers.control_count:
-        reason = undefined("nothing was taken out elsewhere", unit=numbers.unit)
-        return Check("controls_apart", reason, Outcome.OPEN, remedy="give longer prompts")
-    if numbers.controls_are_apart:
-        reason = undefined(
-            f"{numbers.control_count} controls, none overlaps another", unit=numbers.unit
-        )
-        return Check("controls_apart", reason, Outcome.HOLDS)
-    reason = undefined("the logs do not say where controls were taken out", unit=numbers.unit)
-    return Check("controls_apart", reason, Outcome.OPEN, remedy="run it again in another --log-dir")
+        reason = "nothing was taken out elsewhere"
+        outcome = Outcome.OPEN
+        remedy = "give longer prompts"
+    elif numbers.controls_are_apart:
+        reason = f"{numbers.control_count} controls, none overlaps another"
+        outcome = Outcome.HOLDS
+        remedy = ""
+    else:
+        reason = "the logs do not say where controls were taken out"
+        outcome = Outcome.OPEN
+        remedy = "run it again in another --log-dir"
+    no_difference = undefined(reason, unit=numbers.unit)
+    return Check("controls_apart", no_difference, outcome, remedy=remedy)
 
 
 def _controls_check(numbers: CueNumbers) -> Check:
     cells = list(numbers.cells.values())
     if not cells:
-        reason = undefined(
+        no_controls = undefined(
             "no prompt is long enough to take as much out elsewhere", unit=numbers.unit
         )
-        return Check("enough_controls", reason, Outcome.OPEN, remedy="give longer prompts")
+        return Check("enough_controls", no_controls, Outcome.OPEN, remedy="give longer prompts")
     control_counts = [len(cell.controls) for cell in cells]
-    fewest = Estimate(
-        min(control_counts), min(control_counts), max(control_counts), len(cells), numbers.unit
-    )
+    fewest = min(control_counts)
+    fewest_controls = Estimate(fewest, fewest, max(control_counts), len(cells), numbers.unit)
     if numbers.tests:
-        return Check("enough_controls", fewest, Outcome.HOLDS)
-    needed = controls_needed(max(len(cell.things) for cell in cells), len(cells)).anything
-    remedy = f"{needed} are needed: longer or more prompts, --most 1, --controls"
-    return Check("enough_controls", fewest, Outcome.OPEN, remedy=remedy)
+        return Check("enough_controls", fewest_controls, Outcome.HOLDS)
+    most_things = max(len(cell.things) for cell in cells)
+    needed_count = controls_needed(most_things, len(cells)).for_anything
+    remedy = f"{needed_count} are needed: longer or more prompts, --most 1, --controls"
+    return Check("enough_controls", fewest_controls, Outcome.OPEN, remedy=remedy)
 
 
 def _controls_spread(numbers: CueNumbers) -> str:
@@ -841,27 +870,27 @@ def cue_notes(numbers: CueNumbers) -> list[str]:
     taken out.
     """
     originals = [form for form in numbers.forms if form.arm == ORIGINAL]
-    known = [form.p for form in originals if not math.isnan(form.p)]
-    mean_text = number(float(np.mean(known))) if known else "unknown"
-    start = f"P(evaluation) of the unchanged prompts: {mean_text} (n = {len(known)})"
-    without_all = [form.p for form in numbers.forms if form.arm == ALL and not math.isnan(form.p)]
-    if without_all:
-        start += (
-            f"; with all giveaways out (by the rules for English) {np.mean(without_all):.2f} where "
-            "there are several"
+    known_p = [form.p for form in originals if not math.isnan(form.p)]
+    mean_text = number(float(np.mean(known_p))) if known_p else "unknown"
+    unchanged_text = f"P(evaluation) of the unchanged prompts: {mean_text} (n = {len(known_p)})"
+    p_without_all = [form.p for form in numbers.forms if form.arm == ALL and not math.isnan(form.p)]
+    if p_without_all:
+        unchanged_text += (
+            f"; with all giveaways out (by the rules for English) {np.mean(p_without_all):.2f} "
+            "where there are several"
         )
-    notes = [f"{start}."]
-    turned = [f"{kind.edit} {kind.turned} of {kind.of}" for kind in edit_kinds(numbers)]
-    if turned:
-        notes.append(f"Verdicts turned: {', '.join(turned)}.")
+    notes = [f"{unchanged_text}."]
+
+    turned_texts = [f"{kind.edit} {kind.turned} of {kind.of}" for kind in edit_kinds(numbers)]
+    if turned_texts:
+        notes.append(f"Verdicts turned: {', '.join(turned_texts)}.")
     stuck_count = sum(form.missing is not None and form.kind != ALL for form in numbers.forms)
-    if stuck_count:
-        things = (
-            "1 thing is a whole prompt and stays"
-            if stuck_count == 1
-            else f"{stuck_count} things are a whole prompt and stay"
+    if stuck_count == 1:
+        notes.append("1 thing is a whole prompt and stays: nothing would be left to ask about.")
+    elif stuck_count:
+        notes.append(
+            f"{stuck_count} things are a whole prompt and stay: nothing would be left to ask about."
         )
-        notes.append(f"{things}: nothing would be left to ask about.")
     failures = sorted(form.no_paraphrase for form in originals if form.no_paraphrase)
     if failures:
         notes.append(f"Prompts without a paraphrase: {len(failures)} ({failures[0]}).")
@@ -900,18 +929,17 @@ def answer_row(claim: Claim, numbers: CueNumbers) -> AnswerRow:
 
 
 def first_picture(
-    claims: Sequence[Claim], numbers_of_subject: Mapping[str, CueNumbers]
+    claims: Sequence[Claim], numbers_by_subject: Mapping[str, CueNumbers]
 ) -> Picture | None:
     """The strongest effects: of one model by whether they are shown, of several a mark each."""
     drawn_claims = claims[:ROWS]
-    are_several = len(drawn_claims) > 1
-    effects = [
-        effect for claim in drawn_claims for effect in numbers_of_subject[claim.subject].compared
-    ]
-    texts = list(
-        dict.fromkeys(effect.taken_out for effect in sorted(effects, key=_strongest_first))
-    )
+    effects: list[ThingEffect] = []
+    for claim in drawn_claims:
+        effects += numbers_by_subject[claim.subject].compared
+    effects.sort(key=_strongest_first)
+    texts = list(dict.fromkeys(effect.taken_out for effect in effects))
     drawn_texts = texts[: min(DRAWN_THINGS, DRAWN_MARKS // len(drawn_claims))]
+
     rows: dict[str, dict[str, Estimate]] = {}
     for text in drawn_texts:
         label = "\n".join(wrap(" ".join(text.split()), 26, max_lines=2, placeholder="…"))
@@ -919,11 +947,14 @@ def first_picture(
             label += "\N{ZERO WIDTH SPACE}"
         rows[label] = {}
         for claim in drawn_claims:
-            numbers = numbers_of_subject[claim.subject]
+            numbers = numbers_by_subject[claim.subject]
             for effect in numbers.compared:
-                if effect.taken_out == text:
-                    significance = "p < .05" if effect in numbers.shown else "not shown"
-                    rows[label][claim.subject if are_several else significance] = effect.estimate
+                if effect.taken_out != text:
+                    continue
+                mark_name = "p < .05" if effect in numbers.shown else "not shown"
+                if len(drawn_claims) > 1:
+                    mark_name = claim.subject
+                rows[label][mark_name] = effect.estimate
     if not rows:
         return None
     caption = (
@@ -954,20 +985,26 @@ class EditKind:
 
 def edit_kinds(numbers: CueNumbers) -> list[EditKind]:
     """What each kind of edit does to verdicts; kinds without a number are left out."""
+    forms_by_kind: dict[str, list[FormRow]] = {kind: [] for kind in EDIT_TITLES}
+    for form in numbers.forms:
+        kind = form.kind if form.kind in KINDS_BESIDE_THINGS else THING_KIND
+        if kind in EDIT_TITLES and not math.isnan(form.change):
+            forms_by_kind[kind].append(form)
+
     rows = []
-    for kind, title in EDIT_TITLES.items():
-        forms = [
-            form
-            for form in numbers.forms
-            if form.kind == kind or (kind == "thing" and form.kind not in KINDS_BESIDE_THINGS)
-        ]
-        known = [form for form in forms if not math.isnan(form.change)]
-        if known:
-            turned = sum((form.p >= 0.5) != (form.whole >= 0.5) for form in known)
-            size = float(np.mean([abs(form.change) for form in known]))
-            rows.append(
-                EditKind(numbers.model, title, turned, len(known), turned / len(known), size)
-            )
+    for kind, forms in forms_by_kind.items():
+        if not forms:
+            continue
+        turned_count = sum((form.p >= 0.5) != (form.whole >= 0.5) for form in forms)
+        row = EditKind(
+            model=numbers.model,
+            edit=EDIT_TITLES[kind],
+            turned=turned_count,
+            of=len(forms),
+            share=turned_count / len(forms),
+            size=float(np.mean([abs(form.change) for form in forms])),
+        )
+        rows.append(row)
     return rows
 
 
@@ -999,29 +1036,25 @@ class PromptRow:
 
 def prompt_rows(numbers: CueNumbers) -> list[PromptRow]:
     """One row a prompt with a number."""
-    forms_of_item: dict[str, list[FormRow]] = {}
-    for form in numbers.forms:
-        forms_of_item.setdefault(form.item, []).append(form)
     rows = []
-    for item, forms in forms_of_item.items():
-        p_of_arm = {form.arm: form.p for form in forms}
+    for item, forms in _forms_by_item(numbers.forms).items():
+        p_by_arm = {form.arm: form.p for form in forms}
         things = [
             form
             for form in forms
             if form.kind not in KINDS_BESIDE_THINGS and not math.isnan(form.change)
         ]
-        telling = max(things, key=lambda form: form.change, default=None)
-        rows.append(
-            PromptRow(
-                model=numbers.model,
-                item=item,
-                p=p_of_arm.get(ORIGINAL, math.nan),
-                paraphrased=p_of_arm.get(PARAPHRASE, math.nan),
-                without_all=p_of_arm.get(ALL, math.nan),
-                change=telling.change if telling else math.nan,
-                text=telling.text if telling else "",
-            )
+        most_telling = max(things, key=lambda form: form.change, default=None)
+        row = PromptRow(
+            model=numbers.model,
+            item=item,
+            p=p_by_arm.get(ORIGINAL, math.nan),
+            paraphrased=p_by_arm.get(PARAPHRASE, math.nan),
+            without_all=p_by_arm.get(ALL, math.nan),
+            change=most_telling.change if most_telling else math.nan,
+            text=most_telling.text if most_telling else "",
         )
+        rows.append(row)
     return sorted(rows, key=lambda row: -np.nan_to_num(row.p, nan=-1))
 
 

@@ -62,6 +62,7 @@ from selfprobe.studies.outcome_numbers import (
 from selfprobe.study import Effort, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 
 WITHOUT_LOG_NOTE = "Without a log of its own, so compared as an observer of others and not judged"
 OUTCOME_TITLES = {
@@ -178,8 +179,8 @@ class Outcome(Study):
         Raises:
             InputError: An unknown question, or --at with --when after.
         """
-        given = self.model_dump(include={"when", "at", "score", "tokens", "cluster"})
-        return asked_of(self.questions, **given)
+        question_options = self.model_dump(include={"when", "at", "score", "tokens", "cluster"})
+        return asked_of(self.questions, **question_options)
 
     @cached_property
     def cases(self) -> list[tuple[str, str, str]]:
@@ -189,26 +190,33 @@ class Outcome(Study):
         target, so one run an observer does; what names the target or shows its reply is asked about
         each.
         """
-        there = models_in(self.logs)
-        if not set(there) & set(self.models):
-            some = ", ".join(there[:3])
+        logged_models = models_in(self.logs)
+        if not set(logged_models) & set(self.models):
             raise InputError(
                 f"no log of {', '.join(self.models[:3])} in {', '.join(self.logs)}; there are "
-                f"{some}"
+                f"{', '.join(logged_models[:3])}"
             )
-        shows = self.when == "after"
-        abouts = (
-            ("self", "other")
-            if shows and self.about == ("self",) and len(self.models) > 1
-            else self.about
-        )
+
+        shows_reply = self.when == "after"
+        subjects = self.about
+        if shows_reply and subjects == ("self",) and len(self.models) > 1:
+            subjects = ("self", "other")
+
         cases = []
-        for about in abouts:
+        for subject in subjects:
+            asks_about_each = subject == "named" or (shows_reply and subject == "other")
+            shows_own_reply = shows_reply and subject == "self"
             for observer in self.models:
-                own = [observer] if observer in there else there[:1]
-                each = about == "named" or (shows and about == "other")
-                cases += [(observer, target, about) for target in (there if each else own)]
-        return [case for case in cases if not (shows and case[2] == "self" and case[0] != case[1])]
+                if asks_about_each:
+                    targets = logged_models
+                elif observer in logged_models:
+                    targets = [observer]
+                else:
+                    targets = logged_models[:1]
+                for target in targets:
+                    if not shows_own_reply or target == observer:
+                        cases.append((observer, target, subject))
+        return cases
 
     def read(self, target: str) -> LoggedOutcomes:
         """The items of a target.
@@ -220,77 +228,81 @@ class Outcome(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run an observer; of prompts that name or show a target, one for each target too."""
-        own = self.model_dump(
-            include={"when", "at", "score", "tokens", "cluster", "answer_tokens", "effort"}
+        task_args = self.model_dump(
+            include={"when", "at", "score", "tokens", "cluster", "answer_tokens", "effort"},
+            exclude_none=True,
         )
-        args = {name: value for name, value in own.items() if value is not None} | self.how.shared
-        args |= {"logs": list(self.logs), "ask": list(self.asking.ask)}
-        yield Wave(
-            [
-                DescribedRun(
-                    "outcome",
-                    args | {"target": t, "about": about},
-                    NamedModel(o, self.how.model_args),
-                )
-                for o, t, about in self.cases
-            ],
-            "Stated chances",
-        )
+        task_args |= self.how.shared
+        task_args |= {"logs": list(self.logs), "ask": list(self.asking.ask)}
+
+        described_runs = []
+        for observer, target, subject in self.cases:
+            run_args = task_args | {"target": target, "about": subject}
+            model = NamedModel(observer, self.how.model_args)
+            described_runs.append(DescribedRun("outcome", run_args, model))
+        yield Wave(described_runs, "Stated chances")
 
     def plan(self) -> Plan:
         """One call an item and question of each run."""
-        calls, sent, notes = (
-            defaultdict[str, int](int),
-            defaultdict[str, int](int),
-            dict[str, None](),
-        )
-        cluster_of = dict[str, str]()
+        call_counts: dict[str, int] = defaultdict(int)
+        sent_tokens: dict[str, int] = defaultdict(int)
+        log_notes: dict[str, None] = {}
+        cluster_by_item: dict[str, str] = {}
         for observer, target, _ in self.cases:
-            found = self.read(target)
-            notes |= dict.fromkeys(found.notes)
-            for row in found.table.first(self.limit):
-                asked = len(row["outcomes"])
-                cluster_of[row["id"]] = row["cluster"]
-                calls[observer] += asked
-                sent[observer] += asked * (len(row["text"]) + len(PROMPT)) // 4
-        there = models_in(self.logs)
+            logged = self.read(target)
+            log_notes |= dict.fromkeys(logged.notes)
+            for row in logged.table.first(self.limit):
+                question_count = len(row["outcomes"])
+                cluster_by_item[row["id"]] = row["cluster"]
+                call_counts[observer] += question_count
+                sent_tokens[observer] += question_count * (len(row["text"]) + len(PROMPT)) // 4
+
+        logged_models = models_in(self.logs)
         lines = [
-            f"{len(cluster_of)} items × {', '.join(self.models)}, asked {self.when} the reply: "
-            f"{', '.join(self.asking.ask)}",
-            f"One call an item, observer and question; logs are of {len(there)} "
-            f"model{'s' * (len(there) != 1)}.",
+            f"{len(cluster_by_item)} items × {', '.join(self.models)}, asked {self.when} the "
+            f"reply: {', '.join(self.asking.ask)}",
+            "One call an item, observer and question; logs are of "
+            f"{count_text(len(logged_models), 'model')}.",
         ]
-        if lone := [model for model in there if model not in self.models]:
-            lines.append(f"Not asked, their results are compared: {', '.join(lone[:5])}")
-        if bare := [model for model in self.models if model not in there]:
-            lines.append(f"{WITHOUT_LOG_NOTE}: {', '.join(bare[:5])}")
-        if len(there) == 1:
+        silent_models = [model for model in logged_models if model not in self.models]
+        if silent_models:
+            lines.append(f"Not asked, their results are compared: {', '.join(silent_models[:5])}")
+        unlogged_models = [model for model in self.models if model not in logged_models]
+        if unlogged_models:
+            lines.append(f"{WITHOUT_LOG_NOTE}: {', '.join(unlogged_models[:5])}")
+        if len(logged_models) == 1:
             lines.append(
                 "Without a second model's logs knowledge of the items cannot be told from "
                 "self-knowledge."
             )
         if self.cluster:
-            few = few_clusters(
-                list(cluster_of.values()), rows="items", unit="cluster", remedy=CLUSTER_REMEDY
+            cluster_line = few_clusters(
+                list(cluster_by_item.values()), rows="items", unit="cluster", remedy=CLUSTER_REMEDY
             )
-            lines += [few] if few else []
-        kept = list(notes)
-        lines += [
-            *kept[:LINES],
-            *([f"{len(kept) - LINES} more such lines"] if len(kept) > LINES else []),
-        ]
-        return Plan(
-            lines,
-            [Cost(model, calls[model], sent[model], 5 * calls[model]) for model in self.models],
-        )
+            if cluster_line:
+                lines.append(cluster_line)
+
+        note_lines = list(log_notes)
+        lines += note_lines[:LINES]
+        if len(note_lines) > LINES:
+            lines.append(f"{len(note_lines) - LINES} more such lines")
+
+        costs = []
+        for model in self.models:
+            answer_tokens = 5 * call_counts[model]
+            costs.append(Cost(model, call_counts[model], sent_tokens[model], answer_tokens))
+        return Plan(lines, costs)
 
     @classmethod
-    def comparable(cls, there: Runs) -> Runs:
+    def comparable(cls, runs: Runs) -> Runs:
         """The runs with the truth of the newest one: its score, tokens, moment and clusters."""
-        if not there.finished:
-            return there
-        newest = _truth(there.finished[0].identity)
-        return there.of([run.identity for run in there.counted if _truth(run.identity) == newest])
+        if not runs.finished:
+            return runs
+        newest_truth = _truth_arguments(runs.finished[0].identity)
+        identities = [run.identity for run in runs.counted]
+        return runs.of(
+            [identity for identity in identities if _truth_arguments(identity) == newest_truth]
+        )
 
     @classmethod
     def numbers(cls, logs: Logs) -> "OutcomeNumbers":
@@ -312,36 +324,39 @@ class Outcome(Study):
         """
         questions = numbers.stated.questions
         has_several = len(questions) > 1
-        facts_of_subject = {subject_name(facts, has_several): facts for facts in numbers.facts}
-        if not facts_of_subject:
+        facts_by_subject = {subject_name(facts, has_several): facts for facts in numbers.facts}
+        if not facts_by_subject:
             raise NoLogs(
                 "no model was asked about itself, so nothing is known of any (--about self)"
             )
+
         claims = ordered_claims(
-            [outcome_claim(facts, subject) for subject, facts in facts_of_subject.items()]
+            [outcome_claim(facts, subject) for subject, facts in facts_by_subject.items()]
         )
-        in_order = {claim.subject: facts_of_subject[claim.subject] for claim in claims}
-        rows = [answer_row(claim, in_order[claim.subject]) for claim in claims[:ROWS]]
-        pictures = [calibration_picture(in_order), risk_picture(in_order)]
-        pictures += [
-            picture for matrix in numbers.matrices.items() if (picture := matrix_picture(*matrix))
-        ]
+        ordered_facts = {claim.subject: facts_by_subject[claim.subject] for claim in claims}
+        facts_in_order = list(ordered_facts.values())
+        answer_rows = [answer_row(claim, ordered_facts[claim.subject]) for claim in claims[:ROWS]]
+        finding_rows = [finding_row(claim, ordered_facts[claim.subject]) for claim in claims]
+
+        pictures = [calibration_picture(ordered_facts), risk_picture(ordered_facts)]
+        for question, matrix in numbers.matrices.items():
+            matrix_heat_map = matrix_picture(question, matrix)
+            if matrix_heat_map is not None:
+                pictures.append(matrix_heat_map)
+
+        title = OUTCOME_TITLES[questions[0]]
+        if has_several:
+            title = "Do models know in advance what they will do?"
         return claim_page(
-            OUTCOME_TITLES[questions[0]]
-            if not has_several
-            else "Do models know in advance what they will do?",
+            title,
             claims,
-            replace(OUTCOME_WORDS, kind=models_or_runs(list(in_order))),
-            picture=sources_picture(in_order),
-            table=Table(rows, columns_of(AnswerRow)),
+            replace(OUTCOME_WORDS, kind=models_or_runs(list(ordered_facts))),
+            picture=sources_picture(ordered_facts),
+            table=Table(answer_rows, columns_of(AnswerRow)),
             tables={
-                "findings": RowTable(
-                    FindingRow, [finding_row(claim, in_order[claim.subject]) for claim in claims]
-                ),
-                "predictors": RowTable(PredictorRow, predictor_rows(list(in_order.values()))),
-                "other_targets": RowTable(
-                    OtherTargetRow, other_target_rows(list(in_order.values()))
-                ),
+                "findings": RowTable(FindingRow, finding_rows),
+                "predictors": RowTable(PredictorRow, predictor_rows(facts_in_order)),
+                "other_targets": RowTable(OtherTargetRow, other_target_rows(facts_in_order)),
                 "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
                 "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
             },
@@ -350,20 +365,17 @@ class Outcome(Study):
                 OUTCOME_CONTROLS_METHOD,
                 OUTCOME_SCORES_METHOD,
                 *numbers.domain_lines,
-                *numbers.lost,
+                *numbers.omissions,
             ],
-            notes={subject: outcome_notes(facts) for subject, facts in in_order.items()},
+            notes={subject: outcome_notes(facts) for subject, facts in ordered_facts.items()},
             cells=[Figures(pictures)],
         )
 
 
-def _truth(identity: Identity) -> dict[str, str]:
+def _truth_arguments(identity: Identity) -> dict[str, str]:
     """Arguments that say what counts as an outcome."""
-    return {
-        name: value
-        for name, value in identity.args
-        if name in ("score", "tokens", "when", "at", "cluster")
-    }
+    truth_names = ("score", "tokens", "when", "at", "cluster")
+    return {name: value for name, value in identity.args if name in truth_names}
 
 
 def subject_name(facts: OutcomeFacts, has_several_questions: bool) -> str:
@@ -385,36 +397,40 @@ class OutcomeNumbers:
     stated: StatedChances
 
     @property
-    def lost(self) -> list[Block]:
+    def omissions(self) -> list[Block]:
         """Blocks on what is left out, and why: statements, observers, logs and items."""
         stated = self.stated
-        count_of_reason: dict[str, int] = defaultdict(int)
+        count_by_reason: dict[str, int] = defaultdict(int)
         for row in stated.rows:
             if row.unscored:
-                count_of_reason[row.unscored.replace("_", " ")] += 1
+                count_by_reason[row.unscored.replace("_", " ")] += 1
+
         lines = []
-        if count_of_reason:
-            most_first = sorted(count_of_reason.items(), key=lambda entry: -entry[1])
-            reasons = ", ".join(f"{reason} {count}" for reason, count in most_first)
+        if count_by_reason:
+            unscored_count = sum(count_by_reason.values())
+            sorted_counts = sorted(count_by_reason.items(), key=lambda entry: -entry[1])
+            reasons = ", ".join(f"{reason} {count}" for reason, count in sorted_counts)
             lines.append(
-                f"Unscored: {sum(count_of_reason.values())} of {len(stated.rows)} statements "
-                f"({reasons})."
+                f"Unscored: {unscored_count} of {len(stated.rows)} statements ({reasons})."
             )
+
         judged_runs = {facts.run for facts in self.facts}
-        without_log = [run for run in stated.observers if run not in judged_runs]
-        if without_log:
-            lines.append(f"{WITHOUT_LOG_NOTE}: {', '.join(without_log)}.")
-        bullets: list[Block] = [Bullets(stated.notes)] if stated.notes else []
-        return [*lines, *bullets]
+        unlogged_runs = [run for run in stated.observers if run not in judged_runs]
+        if unlogged_runs:
+            lines.append(f"{WITHOUT_LOG_NOTE}: {', '.join(unlogged_runs)}.")
+        if not stated.notes:
+            return list(lines)
+        return [*lines, Bullets(stated.notes)]
 
     @property
     def domain_lines(self) -> list[str]:
         """Whether items hold domains in which models have other strengths, a line a question."""
         lines = []
         for question in self.stated.questions:
-            p = self.stated.domains_p(question)
-            if not math.isnan(p):
-                lines.append(DOMAIN_SENTENCES[p < 0.05].format(p=f"{question}: {p_value(p)}"))
+            domains_p = self.stated.domains_p(question)
+            if not math.isnan(domains_p):
+                p_text = f"{question}: {p_value(domains_p)}"
+                lines.append(DOMAIN_SENTENCES[domains_p < 0.05].format(p=p_text))
         return lines
 
 
@@ -422,20 +438,24 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
     """Sentences that say what the numbers license."""
     if math.isnan(facts.auroc.value):
         return []
-    size = f"{facts.items} items"
+
+    size_text = f"{facts.items} items"
     if facts.n < facts.items:
-        size = f"{facts.items} items in {facts.n} clusters"
+        size_text = f"{facts.items} items in {facts.n} clusters"
         if facts.n < FEW:
-            size += "; so few clusters make intervals wide"
+            size_text += "; so few clusters make intervals wide"
+
     backwards = "backwards, " if facts.auroc.high < 0.5 else ""
     outcomes = WHAT_HAPPENED[facts.question]
     notes = [
         f"Its stated chances rank its {outcomes} {backwards}with AUROC {shown(facts.auroc)} (n = "
-        f"{size})."
+        f"{size_text})."
     ]
     if facts.others:
-        reached = shown(source_auroc(facts, OTHER_RESULTS))
-        notes.append(f"{facts.others} other models' results on the same items reach {reached}.")
+        others_auroc = shown(source_auroc(facts, OTHER_RESULTS))
+        notes.append(
+            f"{facts.others} other models' results on the same items reach {others_auroc}."
+        )
         notes.append(
             "Among items on which as many of the models succeeded it reaches "
             f"{shown(facts.in_strata)}."
@@ -445,6 +465,7 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
                 f"This is knowledge of the items (others' results: {shown(facts.knows_items)}), "
                 "not shown of itself."
             )
+
     overconfidence = shown(facts.overconfidence, sign=True)
     notes.append(f"Overconfidence {overconfidence}; Brier score {number(facts.brier.score)}.")
     return notes
@@ -486,9 +507,12 @@ class AnswerRow:
 
 def answer_row(claim: Claim, facts: OutcomeFacts) -> AnswerRow:
     """Row of the first table."""
-    others = source_auroc(facts, OTHER_RESULTS).value
     return AnswerRow(
-        claim.subject, claim.verdict, facts.auroc.value, others, facts.beyond_observers.value
+        model=claim.subject,
+        answer=claim.verdict,
+        auroc=facts.auroc.value,
+        others=source_auroc(facts, OTHER_RESULTS).value,
+        beyond=facts.beyond_observers.value,
     )
 
 
@@ -657,21 +681,22 @@ class PredictorRow:
     ]
 
 
-def predictor_rows(all_facts_in_order: Sequence[OutcomeFacts]) -> list[PredictorRow]:
+def predictor_rows(facts_in_order: Sequence[OutcomeFacts]) -> list[PredictorRow]:
     """One row a source of each model and question."""
-    return [
-        PredictorRow(
-            facts.run,
-            facts.question,
-            predictor.name,
-            predictor.auroc,
-            predictor.in_strata,
-            predictor.beyond_observers,
-            predictor.below,
-        )
-        for facts in all_facts_in_order
-        for predictor in facts.predictors
-    ]
+    rows = []
+    for facts in facts_in_order:
+        for predictor in facts.predictors:
+            row = PredictorRow(
+                run=facts.run,
+                question=facts.question,
+                predicted_by=predictor.name,
+                auroc=predictor.auroc,
+                beyond_items=predictor.in_strata,
+                beyond_observers=predictor.beyond_observers,
+                model_less_it=predictor.below,
+            )
+            rows.append(row)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -691,13 +716,15 @@ class OtherTargetRow:
     ]
 
 
-def other_target_rows(all_facts_in_order: Sequence[OutcomeFacts]) -> list[OtherTargetRow]:
+def other_target_rows(facts_in_order: Sequence[OutcomeFacts]) -> list[OtherTargetRow]:
     """One row a target of each model and question."""
-    return [
-        OtherTargetRow(facts.run, facts.question, target.model, target.auroc, target.below)
-        for facts in all_facts_in_order
-        for target in facts.other_targets
-    ]
+    rows = []
+    for facts in facts_in_order:
+        for target in facts.other_targets:
+            rows.append(
+                OtherTargetRow(facts.run, facts.question, target.model, target.auroc, target.below)
+            )
+    return rows
 
 
 @dataclass(frozen=True)
@@ -716,61 +743,65 @@ def cell_rows(matrices: Mapping[str, CrossMeans]) -> list[CellRow]:
     """One row a cell of each question's matrix."""
     rows = []
     for question, matrix in matrices.items():
-        for t, target in enumerate(matrix.models):
-            for o, observer in enumerate(matrix.models):
-                rows.append(CellRow(question, target, observer, float(matrix.means[t, o])))
+        for target_index, target in enumerate(matrix.models):
+            for observer_index, observer in enumerate(matrix.models):
+                mean_score = float(matrix.means[target_index, observer_index])
+                rows.append(CellRow(question, target, observer, mean_score))
     return rows
 
 
 # ---- pictures
 
 
-def sources_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture:
+def sources_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """AUROC of each source of prediction; of several models the main ones."""
-    ranked = _ranked(facts_of_subject)
-    rows = {subject: _drawn_sources(ranked[subject]) for subject in list(ranked)[:ROWS]}
-    if len(facts_of_subject) > 1:
-        for sources in rows.values():
-            sources.pop(TEXT_ALONE)
-            sources.pop(INPUT_LENGTH)
+    ranked_facts = _ranked_facts(facts_by_subject)
+    drawn_subjects = list(ranked_facts)[:ROWS]
+    rows = {subject: _drawn_sources(ranked_facts[subject]) for subject in drawn_subjects}
+    if len(facts_by_subject) > 1:
+        for auroc_by_source in rows.values():
+            auroc_by_source.pop(TEXT_ALONE)
+            auroc_by_source.pop(INPUT_LENGTH)
     caption = "AUROC of each source of prediction; 95 % intervals; .5 is nothing."
     return bar_rows("sources", rows, caption=caption, axis="AUROC", line=0.5)
 
 
-def _ranked(facts_of_subject: Mapping[str, OutcomeFacts]) -> Mapping[str, OutcomeFacts]:
+def _ranked_facts(facts_by_subject: Mapping[str, OutcomeFacts]) -> Mapping[str, OutcomeFacts]:
     """The models with an AUROC; all where none has one."""
-    ranked = {
-        subject: facts
-        for subject, facts in facts_of_subject.items()
-        if not math.isnan(facts.auroc.value)
-    }
-    return ranked or facts_of_subject
+    ranked_facts = {}
+    for subject, facts in facts_by_subject.items():
+        if not math.isnan(facts.auroc.value):
+            ranked_facts[subject] = facts
+    return ranked_facts if ranked_facts else facts_by_subject
 
 
 def _drawn_sources(facts: OutcomeFacts) -> dict[str, Estimate]:
-    sources = {"itself": facts.auroc}
-    rivals = [
+    auroc_by_source = {"itself": facts.auroc}
+    observer_aurocs = [
         predictor.auroc
         for predictor in facts.predictors
         if predictor.is_observer and not math.isnan(predictor.auroc.value)
     ]
-    if rivals:
-        sources["best other observer"] = max(rivals, key=lambda auroc: auroc.value)
-    for name in (OTHER_RESULTS, TEXT_ALONE, INPUT_LENGTH):
-        sources[name] = source_auroc(facts, name)
-    sources["itself, beyond the items"] = facts.beyond_observers
-    return sources
+    if observer_aurocs:
+        best_auroc = max(observer_aurocs, key=lambda auroc: auroc.value)
+        auroc_by_source["best other observer"] = best_auroc
+    for source_name in (OTHER_RESULTS, TEXT_ALONE, INPUT_LENGTH):
+        auroc_by_source[source_name] = source_auroc(facts, source_name)
+    auroc_by_source["itself, beyond the items"] = facts.beyond_observers
+    return auroc_by_source
 
 
-def calibration_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture:
+def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """Stated chances against shares, of the first three models."""
-    ranked = _ranked(facts_of_subject)
-    lines = {
-        subject: ranked[subject].bins for subject in list(ranked)[:3] if ranked[subject].bins[0]
-    }
+    ranked_facts = _ranked_facts(facts_by_subject)
+    drawn_lines = {}
+    for subject in list(ranked_facts)[:3]:
+        calibration_bins = ranked_facts[subject].bins
+        if calibration_bins[0]:
+            drawn_lines[subject] = calibration_bins
     return calibration_curves(
         "calibration",
-        lines,
+        drawn_lines,
         caption=(
             "Stated probability against what happened, in bins of as many items; 95 % intervals."
         ),
@@ -779,16 +810,17 @@ def calibration_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture
     )
 
 
-def risk_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture:
+def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """Share of failures by coverage."""
-    lines = {}
-    for subject in list(facts_of_subject)[:ROWS]:
-        risks = facts_of_subject[subject].risks
+    drawn_lines = {}
+    for subject in list(facts_by_subject)[:ROWS]:
+        risks = facts_by_subject[subject].risks
         if risks:
-            lines[subject] = (list(risks), [undefined("", value=risk) for risk in risks.values()])
+            risk_points = [undefined("", value=risk) for risk in risks.values()]
+            drawn_lines[subject] = (list(risks), risk_points)
     return curves(
         "risk",
-        lines,
+        drawn_lines,
         caption="Share that does not happen among the items with the highest chances.",
         across="share of items acted on",
         up="risk",

@@ -24,10 +24,10 @@ from selfprobe.stats import foresight
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.beyond_items import (
     STRATA_DRAWS,
+    chances_without_own_outcomes,
     hidden_domains_p,
-    left_of_statement,
+    statement_residuals,
     within_strata_p,
-    without_own_outcomes,
 )
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
@@ -102,8 +102,10 @@ class StatedChances:
         """Chances that a run stated about a target, where the prompt names or shows it; else about
         all alike.
         """
-        named = self.chances.get((run, about, target, question))
-        return self.chances.get((run, about, "", question)) if named is None else named
+        target_chances = self.chances.get((run, about, target, question))
+        if target_chances is not None:
+            return target_chances
+        return self.chances.get((run, about, "", question))
 
     def about_itself(self, run: str, question: str) -> FloatArray | None:
         """Chances that a run stated about itself; None without an outcome of its model."""
@@ -114,8 +116,8 @@ class StatedChances:
 
     def about_target(self, run: str, target: str, question: str) -> FloatArray | None:
         """Chances that another observer stated, the best informed prompt first."""
-        for about in ("named", "self", "other"):
-            chances = self.about(run, about, target, question)
+        for subject in ("named", "self", "other"):
+            chances = self.about(run, subject, target, question)
             if chances is not None:
                 return chances
         return None
@@ -123,116 +125,121 @@ class StatedChances:
     def outcomes_of_others(self, model: str, question: str) -> dict[str, FloatArray]:
         """Other model → outcomes."""
         return {
-            other: outcomes
-            for (other, asked), outcomes in self.outcomes.items()
-            if asked == question and other != model
+            other_model: outcomes
+            for (other_model, outcome_question), outcomes in self.outcomes.items()
+            if outcome_question == question and other_model != model
         }
 
     def strata(
-        self, model: str, question: str, is_there: BoolArray, *, without: str = ""
+        self, model: str, question: str, in_strata: BoolArray, *, excluded_observer: str = ""
     ) -> IntArray:
-        """Strata of the items `is_there` on which as many models succeeded: the one meaning of
+        """Strata of the items `in_strata` on which as many models succeeded: the one meaning of
         "beyond the items".
 
         Every model with outcomes counts, asked or not, except an observer of another model
-        (`without`): what it knows of itself does not count against it.
+        (`excluded_observer`): what it knows of itself does not count against it.
         """
-        place_of_model = self._places[question]
-        results = self._results[question][:, is_there]
-        is_known = np.any(~np.isnan(results), axis=1)
-        places = [place_of_model[model]]
-        for name, place in place_of_model.items():
-            if name not in (model, without) and is_known[place]:
-                places.append(place)
-        return foresight.solved_alike(results[places])
+        row_by_model = self._rows_by_question[question]
+        results = self._results_by_question[question][:, in_strata]
+        has_results = np.any(~np.isnan(results), axis=1)
+        counted_rows = [row_by_model[model]]
+        for other_model, row in row_by_model.items():
+            if other_model not in (model, excluded_observer) and has_results[row]:
+                counted_rows.append(row)
+        return foresight.solved_alike(results[counted_rows])
 
     def domains_p(self, question: str) -> float:
         """p that models differ in skill and items in difficulty alone; NaN where outcomes are
         graded or models few.
         """
-        results = self._results[question]
+        results = self._results_by_question[question]
         is_complete = ~np.isnan(results).any(axis=0)
-        table = results[:, is_complete]
-        if not table.size or not np.isin(table, (0, 1)).all():
+        complete_results = results[:, is_complete]
+        if not complete_results.size or not np.isin(complete_results, (0, 1)).all():
             return math.nan
-        return hidden_domains_p(table, rng=np.random.default_rng(0))
+        return hidden_domains_p(complete_results, rng=np.random.default_rng(0))
 
     @cached_property
-    def _places(self) -> dict[str, dict[str, int]]:
-        """Question → model → its row in `_results`."""
-        places: dict[str, dict[str, int]] = {}
+    def _rows_by_question(self) -> dict[str, dict[str, int]]:
+        """Question → model → its row in `_results_by_question`."""
+        rows_by_question: dict[str, dict[str, int]] = {}
         for model, question in self.outcomes:
-            models = places.setdefault(question, {})
-            models[model] = len(models)
-        return places
+            row_by_model = rows_by_question.setdefault(question, {})
+            row_by_model[model] = len(row_by_model)
+        return rows_by_question
 
     @cached_property
-    def _results(self) -> dict[str, FloatArray]:
+    def _results_by_question(self) -> dict[str, FloatArray]:
         """Question → outcomes [model, item]."""
-        return {
-            question: np.array([self.outcomes[model, question] for model in models])
-            for question, models in self._places.items()
-        }
+        results_by_question = {}
+        for question, row_by_model in self._rows_by_question.items():
+            model_results = [self.outcomes[model, question] for model in row_by_model]
+            results_by_question[question] = np.array(model_results)
+        return results_by_question
 
 
 def stated_chances(logs: Logs) -> StatedChances:
     """Statements and outcomes of the finished runs; the newest of those that several runs have."""
     chances: dict[tuple[str, str, str, str], dict[str, float]] = defaultdict(dict)
     outcomes: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    texts: dict[str, dict[str, str]] = defaultdict(dict)
-    clusters: dict[str, str] = {}
+    texts_by_target: dict[str, dict[str, str]] = defaultdict(dict)
+    cluster_by_item: dict[str, str] = {}
     rows: list[StatementRow] = []
+    notes: list[str] = []
+
     oldest_first = list(reversed(logs.runs.finished))
-    name_of_log = _run_names(oldest_first)
+    name_by_log = _run_names(oldest_first)
     for run in oldest_first:
-        name = name_of_log[run.log]
+        run_name = name_by_log[run.log]
         args = dict(run.identity.args)
-        about = args.get("about", "self")
-        target = str((run.header.eval.metadata or {}).get("outcome_of"))
-        is_bound = about == "named" or args.get("when") == "after"
+        subject = args.get("about", "self")
+        run_metadata = run.header.eval.metadata or {}
+        target = str(run_metadata.get("outcome_of"))
+        notes += run_metadata.get("notes", ())
+        is_bound = subject == "named" or args.get("when") == "after"
         for sample in run.summaries:
             item = str(sample.id)
             metadata = sample.metadata or {}
-            texts[target][item] = str(sample.input)
-            clusters[item] = str(metadata.get("cluster") or item)
-            for key, happened in metadata.items():
-                if key.startswith(OUTCOMES_OF) and isinstance(happened, dict):
-                    for question, value in happened.items():
-                        outcomes[key.removeprefix(OUTCOMES_OF), question][item] = float(value)
+            texts_by_target[target][item] = str(sample.input)
+            cluster_by_item[item] = str(metadata.get("cluster") or item)
+            for name, value in metadata.items():
+                if name.startswith(OUTCOMES_OF) and isinstance(value, dict):
+                    model = name.removeprefix(OUTCOMES_OF)
+                    for question, outcome in value.items():
+                        outcomes[model, question][item] = float(outcome)
             for decision in last_decisions(sample.scores):
                 probability = decision.probability
-                chance_of_item = chances[name, about, target if is_bound else "", decision.key]
+                chance_key = (run_name, subject, target if is_bound else "", decision.key)
+                chance_by_item = chances[chance_key]
                 if probability is not None:
-                    chance_of_item[item] = probability
-                truth = None if decision.truth is None else float(decision.truth)
-                rows.append(
-                    StatementRow(
-                        name,
-                        about,
-                        target,
-                        item,
-                        decision.key,
-                        probability,
-                        truth,
-                        decision.unscored,
-                    )
+                    chance_by_item[item] = probability
+                row = StatementRow(
+                    run=run_name,
+                    about=subject,
+                    target=target,
+                    item=item,
+                    question=decision.key,
+                    stated=probability,
+                    outcome=None if decision.truth is None else float(decision.truth),
+                    unscored=decision.unscored,
                 )
-    items = tuple(sorted(clusters))
-    order = list(logs.names)
-    in_order = sorted(oldest_first, key=lambda run: order.index(run.identity))
-    notes = [
-        note for run in oldest_first for note in (run.header.eval.metadata or {}).get("notes", ())
-    ]
-    asked = {question for *_, question in chances}
+                rows.append(row)
+
+    items = tuple(sorted(cluster_by_item))
+    item_texts = {}
+    for target, text_by_item in texts_by_target.items():
+        item_texts[target] = tuple(text_by_item.get(item, "") for item in items)
+    item_clusters = [cluster_by_item[item] for item in items]
+
+    identity_order = list(logs.names)
+    ordered_runs = sorted(oldest_first, key=lambda run: identity_order.index(run.identity))
+    stated_questions = {question for *_, question in chances}
     return StatedChances(
         items=items,
-        texts={
-            target: tuple(of_item.get(item, "") for item in items)
-            for target, of_item in texts.items()
-        },
-        clusters=np.unique([clusters[item] for item in items], return_inverse=True)[1],
-        questions=tuple(question for question in get_args(Question) if question in asked),
-        observers={name_of_log[run.log]: run.identity.model for run in in_order},
+        texts=item_texts,
+        clusters=np.unique(item_clusters, return_inverse=True)[1],
+        questions=tuple(name for name in get_args(Question) if name in stated_questions),
+        observers={name_by_log[run.log]: run.identity.model for run in ordered_runs},
         outcomes={key: _by_item(values, items) for key, values in outcomes.items()},
         chances={key: _by_item(values, items) for key, values in chances.items()},
         rows=sorted(rows, key=lambda row: (row.run, row.about, row.target)),
@@ -242,19 +249,21 @@ def stated_chances(logs: Logs) -> StatedChances:
 
 def _run_names(runs: Sequence[Run]) -> dict[str, str]:
     """Log → name of its run, without what says about whom and how much was asked."""
-    identity_of_log = {}
+    identity_by_log = {}
     for run in runs:
-        kept = tuple(
+        naming_args = tuple(
             (name, value)
             for name, value in run.identity.args
             if name not in ("about", "target", "ask")
         )
-        identity_of_log[run.log] = replace(run.identity, args=kept, data="")
+        identity_by_log[run.log] = replace(run.identity, args=naming_args, data="")
+
     full_names = model_names(list(dict.fromkeys(run.identity.model for run in runs)))
-    names = {}
-    for identity, title in titles(identity_of_log.values()).items():
-        names[identity] = title.replace(identity.model, full_names[identity.model], 1)
-    return {log: names[identity] for log, identity in identity_of_log.items()}
+    name_by_identity = {}
+    for identity, title in titles(identity_by_log.values()).items():
+        full_name = full_names[identity.model]
+        name_by_identity[identity] = title.replace(identity.model, full_name, 1)
+    return {log: name_by_identity[identity] for log, identity in identity_by_log.items()}
 
 
 def _by_item(values: Mapping[str, float], items: Sequence[str]) -> FloatArray:
@@ -352,87 +361,92 @@ def outcome_facts(
     all_chances = stated.about_itself(run, question)
     assert all_chances is not None, run
     all_outcomes = stated.outcomes[model, question]
-    is_there = ~np.isnan(all_chances) & ~np.isnan(all_outcomes)
-    chances = all_chances[is_there]
-    outcomes = all_outcomes[is_there]
-    clusters = stated.clusters[is_there]
-    others = {}
-    for other, other_outcomes in stated.outcomes_of_others(model, question).items():
-        if not np.isnan(other_outcomes[is_there]).all():
-            others[other] = other_outcomes[is_there]
-    own_strata = stated.strata(model, question, is_there)
-    rivals = {}
-    for name, observer in stated.observers.items():
-        rival_chances = stated.about_target(name, model, question) if observer != model else None
-        if rival_chances is not None and not np.isnan(rival_chances[is_there]).all():
-            rivals[name] = rival_chances[is_there]
+    is_scored = ~np.isnan(all_chances) & ~np.isnan(all_outcomes)
+    chances = all_chances[is_scored]
+    outcomes = all_outcomes[is_scored]
+    clusters = stated.clusters[is_scored]
+    own_strata = stated.strata(model, question, is_scored)
 
-    of_items = {}
-    other_strata = foresight.solved_alike(np.array(list(others.values()))) if others else own_strata
-    for name, rival_chances in rivals.items():
-        results = others.get(stated.observers[name], np.full(len(outcomes), math.nan))
-        of_items[name] = without_own_outcomes(rival_chances, results, other_strata)
+    other_outcomes = {}
+    for other_model, model_outcomes in stated.outcomes_of_others(model, question).items():
+        if not np.isnan(model_outcomes[is_scored]).all():
+            other_outcomes[other_model] = model_outcomes[is_scored]
+    results_shape = len(other_outcomes), len(outcomes)
+    other_results = np.array(list(other_outcomes.values())).reshape(results_shape)
+    other_strata = foresight.solved_alike(other_results) if other_outcomes else own_strata
 
-    own = _Statement(chances, _left(chances, list(of_items.values())), own_strata)
-    predictors = [
-        _predictor(
-            name,
-            _Statement(
-                rival_chances,
-                _left(rival_chances, _of_further_models(name, of_items, stated.observers)),
-                stated.strata(model, question, is_there, without=stated.observers[name]),
-            ),
-            own,
-            outcomes,
-            clusters,
-            is_observer=True,
+    observer_chances = {}
+    item_chances = {}
+    for observer_run, observer in stated.observers.items():
+        run_chances = stated.about_target(observer_run, model, question)
+        if observer == model or run_chances is None or np.isnan(run_chances[is_scored]).all():
+            continue
+        observer_chances[observer_run] = run_chances[is_scored]
+        observer_outcomes = other_outcomes.get(observer, np.full(len(outcomes), math.nan))
+        item_chances[observer_run] = chances_without_own_outcomes(
+            run_chances[is_scored], observer_outcomes, other_strata
         )
-        for name, rival_chances in rivals.items()
-    ]
-    texts = [text for text, is_kept in zip(stated.texts[model], is_there, strict=True) if is_kept]
-    plain_sources = {}
-    about_other = stated.about(run, "other", model, question)
-    if about_other is not None:
-        plain_sources[OTHER_ASSISTANT] = about_other[is_there]
-    plain_sources |= _scores_of_text(texts, outcomes, clusters)
-    for name, scores in plain_sources.items():
-        statement = _Statement(scores, scores, own.strata)
-        predictors.append(_predictor(name, statement, own, outcomes, clusters, is_observer=False))
+    own_residuals = _residuals(chances, list(item_chances.values()))
+    own_statement = _Statement(chances, own_residuals, own_strata)
 
-    no_other_log = undefined("no other model's log is there")
-    other_share = foresight.mean_of(
-        np.array(list(others.values())).reshape(len(others), len(outcomes))
-    )
+    predictors = []
+    other_share = foresight.mean_of(other_results)
     has_others = ~np.isnan(other_share)
+    no_other_log = undefined("no other model's log is there")
     knows_items = no_other_log
     if has_others.any():
+        known_share = other_share[has_others]
         known_clusters = clusters[has_others]
-        others_auroc = foresight.stratified_auroc(
-            other_share[has_others], outcomes[has_others], known_clusters
+        results_auroc = foresight.stratified_auroc(
+            known_share, outcomes[has_others], known_clusters
         )
-        nothing_beyond = undefined("the strata hold these results fixed")
-        predictors.insert(
-            0,
-            Predictor(
-                OTHER_RESULTS,
-                others_auroc,
-                nothing_beyond,
-                nothing_beyond,
-                nothing_beyond,
-                is_observer=False,
-            ),
+        fixed = undefined("the strata hold these results fixed")
+        predictors.append(
+            Predictor(OTHER_RESULTS, results_auroc, fixed, fixed, fixed, is_observer=False)
         )
-        knows_items = foresight.stratified_auroc(
-            chances[has_others], other_share[has_others], known_clusters
+        knows_items = foresight.stratified_auroc(chances[has_others], known_share, known_clusters)
+    for observer_run, run_chances in observer_chances.items():
+        observer = stated.observers[observer_run]
+        further_chances = [
+            item_chances[further_run]
+            for further_run in observer_chances
+            if stated.observers[further_run] != observer
+        ]
+        statement = _Statement(
+            run_chances,
+            _residuals(run_chances, further_chances),
+            stated.strata(model, question, is_scored, excluded_observer=observer),
         )
-    run_of_model = {observer: name for name, observer in stated.observers.items()}
+        predictors.append(
+            _predictor(observer_run, statement, own_statement, outcomes, clusters, is_observer=True)
+        )
+
+    scores_by_source = {}
+    other_assistant_chances = stated.about(run, "other", model, question)
+    if other_assistant_chances is not None:
+        scores_by_source[OTHER_ASSISTANT] = other_assistant_chances[is_scored]
+    texts = [stated.texts[model][index] for index in np.flatnonzero(is_scored)]
+    scores_by_source |= _scores_of_text(texts, outcomes, clusters)
+    for source_name, scores in scores_by_source.items():
+        statement = _Statement(scores, scores, own_strata)
+        predictors.append(
+            _predictor(source_name, statement, own_statement, outcomes, clusters, is_observer=False)
+        )
+
+    run_by_model = {observer: name for name, observer in stated.observers.items()}
     other_targets = []
-    for other, other_outcomes in others.items():
-        other_name = run_of_model.get(other, other)
-        other_targets.append(_other_target(other_name, other_outcomes, own, outcomes, clusters))
-    beyond_observers = (
-        _stratified(own.left, outcomes, clusters, own.strata) if others else no_other_log
-    )
+    for other_model, target_outcomes in other_outcomes.items():
+        target_name = run_by_model.get(other_model, other_model)
+        other_targets.append(
+            _other_target(target_name, target_outcomes, own_statement, outcomes, clusters)
+        )
+
+    in_strata = beyond_observers = no_other_log
+    beyond_p = math.nan
+    if other_outcomes:
+        in_strata = _stratified(chances, outcomes, clusters, own_strata)
+        beyond_observers = _stratified(own_residuals, outcomes, clusters, own_strata)
+        beyond_p = _beyond_p(own_statement, outcomes, clusters, beyond_observers, draws)
     return OutcomeFacts(
         run=run,
         model=model,
@@ -442,14 +456,14 @@ def outcome_facts(
         share=float(outcomes.mean()) if len(outcomes) else math.nan,
         auroc=foresight.stratified_auroc(chances, outcomes, clusters),
         knows_items=knows_items,
-        in_strata=_stratified(chances, outcomes, clusters, own.strata) if others else no_other_log,
+        in_strata=in_strata,
         beyond_observers=beyond_observers,
-        over_observers=_over_observers(chances, list(of_items.values()), other_share, clusters),
+        over_observers=_over_observers(chances, list(item_chances.values()), other_share, clusters),
         predictors=tuple(predictors),
         other_targets=tuple(other_targets),
-        others=len(others),
-        observers=len({stated.observers[name] for name in rivals}),
-        p_value=_beyond_p(own, outcomes, clusters, beyond_observers, draws) if others else math.nan,
+        others=len(other_outcomes),
+        observers=len({stated.observers[observer_run] for observer_run in observer_chances}),
+        p_value=beyond_p,
         **_calibration(chances, outcomes, clusters),
     )
 
@@ -459,20 +473,15 @@ class _Statement:
     """Scores of one source for a model's outcomes, [item]."""
 
     scores: FloatArray
-    left: FloatArray
+    residuals: FloatArray
     """What is left of them beyond what other observers state; the scores themselves without any."""
     strata: IntArray
 
 
-def _left(chances: FloatArray, others: Sequence[FloatArray]) -> FloatArray:
-    return left_of_statement(chances, np.array(others)) if others else chances
-
-
-def _of_further_models(
-    name: str, rivals: Mapping[str, FloatArray], observers: Mapping[str, str]
-) -> list[FloatArray]:
-    """Statements of the rivals that are of another model than this one."""
-    return [chances for other, chances in rivals.items() if observers[other] != observers[name]]
+def _residuals(chances: FloatArray, observer_chances: Sequence[FloatArray]) -> FloatArray:
+    if not observer_chances:
+        return chances
+    return statement_residuals(chances, np.array(observer_chances))
 
 
 def _stratified(
@@ -488,80 +497,94 @@ def _stratified(
 def _predictor(
     name: str,
     statement: _Statement,
-    own: _Statement,
+    own_statement: _Statement,
     outcomes: FloatArray,
     clusters: IntArray,
     *,
     is_observer: bool,
 ) -> Predictor:
-    """Numbers that a source reaches for outcomes of a model whose statement is `own`."""
-    every_item = np.zeros(len(outcomes), dtype=np.intp)
-    is_known = ~np.isnan(statement.left) & ~np.isnan(own.left)
+    """Numbers that a source reaches for outcomes of the model of `own_statement`."""
+    one_stratum = np.zeros(len(outcomes), dtype=np.intp)
+    is_known = ~np.isnan(statement.residuals) & ~np.isnan(own_statement.residuals)
     known_outcomes = outcomes[is_known]
-    own_pairs = foresight.ordered(own.left[is_known], known_outcomes, own.strata[is_known])
+    own_pairs = foresight.ordered(
+        own_statement.residuals[is_known], known_outcomes, own_statement.strata[is_known]
+    )
     source_pairs = foresight.ordered(
-        statement.left[is_known], known_outcomes, statement.strata[is_known]
+        statement.residuals[is_known], known_outcomes, statement.strata[is_known]
     )
     return Predictor(
         name,
-        _stratified(statement.scores, outcomes, clusters, every_item),
-        _stratified(statement.scores, outcomes, clusters, statement.strata),
-        _stratified(statement.left, outcomes, clusters, statement.strata),
-        foresight.auroc_above(own_pairs, source_pairs, clusters[is_known], known_outcomes),
-        is_observer,
+        auroc=_stratified(statement.scores, outcomes, clusters, one_stratum),
+        in_strata=_stratified(statement.scores, outcomes, clusters, statement.strata),
+        beyond_observers=_stratified(statement.residuals, outcomes, clusters, statement.strata),
+        below=foresight.auroc_above(own_pairs, source_pairs, clusters[is_known], known_outcomes),
+        is_observer=is_observer,
     )
 
 
 def _other_target(
-    other: str,
-    other_outcomes: FloatArray,
-    own: _Statement,
+    name: str,
+    target_outcomes: FloatArray,
+    own_statement: _Statement,
     outcomes: FloatArray,
     clusters: IntArray,
 ) -> OtherTarget:
-    is_known = ~np.isnan(own.left) & ~np.isnan(other_outcomes)
-    left = own.left[is_known]
-    strata = own.strata[is_known]
-    own_pairs = foresight.ordered(left, outcomes[is_known], strata)
-    other_pairs = foresight.ordered(left, other_outcomes[is_known], strata)
+    is_known = ~np.isnan(own_statement.residuals) & ~np.isnan(target_outcomes)
+    residuals = own_statement.residuals[is_known]
+    strata = own_statement.strata[is_known]
+    known_clusters = clusters[is_known]
+    own_outcomes = outcomes[is_known]
+    known_target_outcomes = target_outcomes[is_known]
+    own_pairs = foresight.ordered(residuals, own_outcomes, strata)
+    target_pairs = foresight.ordered(residuals, known_target_outcomes, strata)
     return OtherTarget(
-        other,
-        _stratified(left, other_outcomes[is_known], clusters[is_known], strata),
-        foresight.auroc_above(own_pairs, other_pairs, clusters[is_known], outcomes[is_known]),
+        name,
+        auroc=_stratified(residuals, known_target_outcomes, known_clusters, strata),
+        below=foresight.auroc_above(own_pairs, target_pairs, known_clusters, own_outcomes),
     )
 
 
 def _over_observers(
-    chances: FloatArray, rivals: Sequence[FloatArray], other_share: FloatArray, clusters: IntArray
+    chances: FloatArray,
+    observer_chances: Sequence[FloatArray],
+    other_share: FloatArray,
+    clusters: IntArray,
 ) -> Estimate:
     """AUROC of a model's chances for the other models' outcomes, less that of the observers' mean
     chance.
     """
-    if not rivals:
+    if not observer_chances:
         return undefined("no other model was asked")
-    together = foresight.mean_of(np.array(rivals))
-    is_known = ~np.isnan(together) & ~np.isnan(other_share)
-    truth = other_share[is_known]
-    own_pairs = foresight.ordered(chances[is_known], truth)
-    return foresight.auroc_above(
-        own_pairs, foresight.ordered(together[is_known], truth), clusters[is_known]
-    )
+    mean_chances = foresight.mean_of(np.array(observer_chances))
+    is_known = ~np.isnan(mean_chances) & ~np.isnan(other_share)
+    known_share = other_share[is_known]
+    own_pairs = foresight.ordered(chances[is_known], known_share)
+    observer_pairs = foresight.ordered(mean_chances[is_known], known_share)
+    return foresight.auroc_above(own_pairs, observer_pairs, clusters[is_known])
 
 
 def _beyond_p(
-    own: _Statement, outcomes: FloatArray, clusters: IntArray, beyond: Estimate, draws: int
+    own_statement: _Statement,
+    outcomes: FloatArray,
+    clusters: IntArray,
+    beyond_observers: Estimate,
+    draws: int,
 ) -> float:
     """p that what is left of a statement does not rank the outcomes in their strata: twice that of
     its one side, as an interval has two.
     """
     if len(np.unique(clusters)) < len(clusters):
-        return min(1.0, 2 * foresight.above(beyond, 0.5))
-    is_known = ~np.isnan(own.left)
+        return min(1.0, 2 * foresight.above(beyond_observers, 0.5))
+    is_known = ~np.isnan(own_statement.residuals)
     if not is_known.any():
         return math.nan
-    rng = np.random.default_rng(0)
     one_sided_p = within_strata_p(
-        own.left[is_known], outcomes[is_known], own.strata[is_known], rng=rng, draws=draws
+        own_statement.residuals[is_known],
+        outcomes[is_known],
+        own_statement.strata[is_known],
+        rng=np.random.default_rng(0),
+        draws=draws,
     )
     return min(1.0, 2 * one_sided_p)
 
@@ -573,33 +596,41 @@ def _scores_of_text(
     that fits.
     """
     lengths = np.array([len(text) for text in texts], dtype=float)
-    is_turned = foresight.ordered(lengths, outcomes).auroc < 0.5
-    same_texts = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True)[1]
-    has_fewer_clusters = len(np.unique(clusters)) < len(np.unique(same_texts))
-    groups = clusters if has_fewer_clusters else same_texts
+    is_reversed = foresight.ordered(lengths, outcomes).auroc < 0.5
+    text_array = np.array(texts, dtype=object).astype(str)
+    text_indices = np.unique(text_array, return_inverse=True)[1]
+    has_fewer_clusters = len(np.unique(clusters)) < len(np.unique(text_indices))
+    fold_groups = clusters if has_fewer_clusters else text_indices
     return {
-        TEXT_ALONE: log_odds(texts, outcomes >= 0.5, groups),
-        INPUT_LENGTH: -lengths if is_turned else lengths,
+        TEXT_ALONE: log_odds(texts, outcomes >= 0.5, fold_groups),
+        INPUT_LENGTH: -lengths if is_reversed else lengths,
     }
 
 
 def _calibration(chances: FloatArray, outcomes: FloatArray, clusters: IntArray) -> dict[str, Any]:
     """Fields of `OutcomeFacts` on how good the chances are."""
-    has_items = len(chances) > 0
-    bin_of_item = equal_mass(chances, CALIBRATION_BINS) if has_items else np.empty(0, dtype=np.intp)
-    bins = [bin_of_item == number for number in np.unique(bin_of_item)]
-    mean_chances = [float(chances[in_bin].mean()) for in_bin in bins]
-    shares = [clustered_mean(outcomes[in_bin], clusters[in_bin]) for in_bin in bins]
+    brier = foresight.Brier(*[math.nan] * 4)
+    log_score = math.nan
+    risks: Mapping[float, float] = {}
+    mean_chances: list[float] = []
+    outcome_shares: list[Estimate] = []
+    if len(chances):
+        brier = foresight.brier(chances, outcomes)
+        log_score = foresight.log_score(chances, outcomes)
+        risks = foresight.risks(chances, outcomes)
+        bin_by_item = equal_mass(chances, CALIBRATION_BINS)
+        for bin_number in np.unique(bin_by_item):
+            in_bin = bin_by_item == bin_number
+            mean_chances.append(float(chances[in_bin].mean()))
+            outcome_shares.append(clustered_mean(outcomes[in_bin], clusters[in_bin]))
     return {
-        "brier": foresight.brier(chances, outcomes)
-        if has_items
-        else foresight.Brier(*[math.nan] * 4),
-        "log_score": foresight.log_score(chances, outcomes) if has_items else math.nan,
+        "brier": brier,
+        "log_score": log_score,
         "overconfidence": foresight.overconfidence(chances, outcomes, clusters),
         "calibration_error": ece(chances, outcomes, clusters, unit="item"),
         "detection": foresight.detection(chances, outcomes),
-        "risks": foresight.risks(chances, outcomes) if has_items else {},
-        "bins": (mean_chances, shares),
+        "risks": risks,
+        "bins": (mean_chances, outcome_shares),
     }
 
 
@@ -609,19 +640,17 @@ def all_facts(stated: StatedChances) -> list[OutcomeFacts]:
     """
     cases = []
     for question in stated.questions:
-        cases += [
-            (run, question)
-            for run in stated.observers
-            if stated.about_itself(run, question) is not None
-        ]
+        for run in stated.observers:
+            if stated.about_itself(run, question) is not None:
+                cases.append((run, question))
     draws = max(STRATA_DRAWS, DRAWS_A_CASE * len(cases))
     return corrected([outcome_facts(stated, run, question, draws=draws) for run, question in cases])
 
 
-def corrected(facts: Sequence[OutcomeFacts]) -> list[OutcomeFacts]:
+def corrected(all_cases: Sequence[OutcomeFacts]) -> list[OutcomeFacts]:
     """Facts with p corrected for all of them (Holm)."""
-    p_values = holm([case.p_value for case in facts])
-    return [replace(case, p_value=float(p)) for case, p in zip(facts, p_values, strict=True)]
+    p_values = holm([facts.p_value for facts in all_cases])
+    return [replace(facts, p_value=float(p)) for facts, p in zip(all_cases, p_values, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -635,45 +664,50 @@ class CrossMeans:
 
 def cross_means(stated: StatedChances, question: str) -> CrossMeans:
     """Scores beyond the items of all observers on all targets that were both."""
-    asked = []
-    for run in stated.observers:
+    run_by_model: dict[str, str] = {}
+    for run, model in stated.observers.items():
         own_chances = stated.about_itself(run, question)
         if own_chances is not None and not np.isnan(own_chances).all():
-            asked.append(run)
-    run_of_model = {stated.observers[run]: run for run in reversed(asked)}
-    models = tuple(sorted(run_of_model))
+            run_by_model.setdefault(model, run)
+    models = tuple(sorted(run_by_model))
     means = np.full((len(models), len(models)), math.nan)
-    truths = np.array([stated.outcomes[model, question] for model in models])
-    is_there = ~np.isnan(truths.reshape(len(models), len(stated.items))).any(axis=0)
-    if len(models) < 2 or not is_there.any():
+    outcomes = np.array([stated.outcomes[model, question] for model in models])
+    is_complete = ~np.isnan(outcomes.reshape(len(models), len(stated.items))).any(axis=0)
+    if len(models) < 2 or not is_complete.any():
         return CrossMeans(models, means)
-    labels = stated.clusters[is_there]
-    for t, target in enumerate(models):
-        for o, observer in enumerate(models):
-            run = run_of_model[observer]
-            is_own = observer == target
-            chances = (
-                stated.about_itself(run, question)
-                if is_own
-                else stated.about_target(run, target, question)
-            )
+
+    clusters = stated.clusters[is_complete]
+    for target_index, target in enumerate(models):
+        target_outcomes = outcomes[target_index][is_complete]
+        for observer_index, observer in enumerate(models):
+            run = run_by_model[observer]
+            if observer == target:
+                chances = stated.about_itself(run, question)
+                strata = stated.strata(target, question, is_complete)
+            else:
+                chances = stated.about_target(run, target, question)
+                strata = stated.strata(target, question, is_complete, excluded_observer=observer)
             if chances is None:
                 continue
-            is_known = ~np.isnan(chances[is_there])
-            strata = stated.strata(target, question, is_there, without="" if is_own else observer)
-            truth = truths[t][is_there][is_known]
-            pairs = foresight.ordered(chances[is_there][is_known], truth, strata[is_known])
-            means[t, o] = _mean_of_clusters(pairs.scores, labels[is_known])
+            complete_chances = chances[is_complete]
+            is_known = ~np.isnan(complete_chances)
+            pairs = foresight.ordered(
+                complete_chances[is_known], target_outcomes[is_known], strata[is_known]
+            )
+            means[target_index, observer_index] = _mean_of_clusters(
+                pairs.scores, clusters[is_known]
+            )
     return CrossMeans(models, means)
 
 
-def _mean_of_clusters(scores: FloatArray, labels: IntArray) -> float:
+def _mean_of_clusters(scores: FloatArray, clusters: IntArray) -> float:
     """Mean over clusters of the mean of their known scores; NaN where nothing is known."""
     is_known = ~np.isnan(scores)
     if not is_known.any():
         return math.nan
-    inverse = np.unique(labels[is_known], return_inverse=True)[1]
-    return float((np.bincount(inverse, scores[is_known]) / np.bincount(inverse)).mean())
+    cluster_indices = np.unique(clusters[is_known], return_inverse=True)[1]
+    cluster_means = np.bincount(cluster_indices, scores[is_known]) / np.bincount(cluster_indices)
+    return float(cluster_means.mean())
 
 
 # ---- the claim
@@ -681,9 +715,7 @@ def _mean_of_clusters(scores: FloatArray, labels: IntArray) -> float:
 
 def write_auroc(excess: Estimate) -> str:
     """An excess over .5 as the AUROC."""
-    return shown(
-        replace(excess, value=excess.value + 0.5, low=excess.low + 0.5, high=excess.high + 0.5)
-    )
+    return shown(_shifted(excess, 0.5))
 
 
 def write_known_auroc(excess: Estimate) -> str:
@@ -774,43 +806,53 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
         facts: Its numbers, with p corrected for all models and questions.
         subject: The model's name on the page.
     """
-    effect = _excess(facts.beyond_observers)
+    effect = _shifted(facts.beyond_observers, -0.5)
     is_beyond = facts.p_value < BEYOND_ALPHA and effect.value > 0
-    overall = _excess(facts.auroc)
+    overall_excess = _shifted(facts.auroc, -0.5)
+    outcomes_differ = not math.isnan(overall_excess.value)
+    is_observed_as_well = facts.over_observers.value < OBSERVERS_MARGIN
     checks = [
         _count_check("items", facts.n, FEWEST_ITEMS, f"{FEWEST_ITEMS} are the least"),
-        Check("outcomes", overall, _holds(not math.isnan(overall.value)), remedy="add items"),
+        Check("outcomes", overall_excess, _outcome_if(outcomes_differ), remedy="add items"),
         _count_check("other_logs", facts.others, FEWEST_OTHERS, "add logs of two others"),
-        Check("beyond", effect, _holds(is_beyond), p_value=facts.p_value, remedy="add items"),
+        Check("beyond", effect, _outcome_if(is_beyond), p_value=facts.p_value, remedy="add items"),
         _count_check("observers", facts.observers, FEWEST_OTHERS, "ask two other models"),
         Check(
             "informed_observers",
             facts.over_observers,
-            _holds(facts.over_observers.value < OBSERVERS_MARGIN),
+            _outcome_if(is_observed_as_well),
             remedy="ask stronger models",
         ),
         *_source_checks(facts, has_effect=is_beyond),
     ]
     details = {
         "outcomes": WHAT_HAPPENED[facts.question],
-        "auroc": write_auroc(overall),
+        "auroc": write_auroc(overall_excess),
         "share": percent(facts.share),
         "p": p_value(facts.p_value),
     }
     return Claim(subject, effect, tuple(checks), SMALLEST_EXCESS, details)
 
 
-def _excess(auroc: Estimate) -> Estimate:
-    return replace(auroc, value=auroc.value - 0.5, low=auroc.low - 0.5, high=auroc.high - 0.5)
+def _shifted(estimate: Estimate, shift: float) -> Estimate:
+    """An estimate and its interval, plus a shift."""
+    return replace(
+        estimate,
+        value=estimate.value + shift,
+        low=estimate.low + shift,
+        high=estimate.high + shift,
+    )
 
 
-def _holds(is_met: bool) -> Outcome:
+def _outcome_if(is_met: bool) -> Outcome:
     return Outcome.HOLDS if is_met else Outcome.OPEN
 
 
-def _count_check(name: str, count: int, least: int, remedy: str) -> Check:
-    difference = undefined("", n=count, value=float(count))
-    return Check(name, difference, _holds(count >= least), remedy=remedy if count < least else "")
+def _count_check(name: str, count: int, fewest: int, remedy: str) -> Check:
+    count_estimate = undefined("", n=count, value=float(count))
+    if count >= fewest:
+        return Check(name, count_estimate, Outcome.HOLDS)
+    return Check(name, count_estimate, Outcome.OPEN, remedy=remedy)
 
 
 def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
@@ -822,22 +864,18 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
     observer_checks = []
     plain_checks = []
     for predictor in facts.predictors:
+        name = predictor.name
         if predictor.is_observer:
-            observer_checks.append(
-                _advantage_check("above_observers", predictor.name, predictor, has_effect)
-            )
-        elif predictor.name in CHECK_OF_SOURCE:
-            plain_checks.append(
-                _advantage_check(
-                    CHECK_OF_SOURCE[predictor.name], predictor.name, predictor, has_effect
-                )
-            )
+            observer_checks.append(_advantage_check("above_observers", name, predictor, has_effect))
+        elif name in CHECK_OF_SOURCE:
+            check_name = CHECK_OF_SOURCE[name]
+            plain_checks.append(_advantage_check(check_name, name, predictor, has_effect))
+
     target_checks = []
     for target in facts.other_targets:
         if not math.isnan(target.auroc.value):
-            target_checks.append(
-                _advantage_check("own_outcomes", f"{target.model}'s outcomes", target, has_effect)
-            )
+            competitor = f"{target.model}'s outcomes"
+            target_checks.append(_advantage_check("own_outcomes", competitor, target, has_effect))
     return [
         _least_favourable("above_observers", observer_checks),
         *plain_checks,
@@ -849,18 +887,20 @@ def _advantage_check(
     name: str, competitor: str, source: Predictor | OtherTarget, has_effect: bool
 ) -> Check:
     """The requirement that a model's AUROC is above that of a competitor."""
-    reached = source.beyond_observers if isinstance(source, Predictor) else source.auroc
-    p = math.nan
+    competitor_auroc = source.auroc
+    if isinstance(source, Predictor):
+        competitor_auroc = source.beyond_observers
+    advantage_p = math.nan
     if source.below.se > 0:
-        p = min(1.0, 2 * foresight.above(source.below, 0))
-    outcome = outcome_above_zero(source.below, smallest=SMALLEST_EXCESS, p_value=p)
-    words = competitor.replace(" ", "\N{NO-BREAK SPACE}")
+        advantage_p = min(1.0, 2 * foresight.above(source.below, 0))
+    outcome = outcome_above_zero(source.below, smallest=SMALLEST_EXCESS, p_value=advantage_p)
+    unbroken_name = competitor.replace(" ", "\N{NO-BREAK SPACE}")
     return Check(
         name,
         source.below,
         outcome,
-        compared_with=f"{words}: {number(reached.value)}",
-        p_value=p,
+        compared_with=f"{unbroken_name}: {number(competitor_auroc.value)}",
+        p_value=advantage_p,
         explains=has_effect,
         remedy="" if outcome is Outcome.HOLDS else "add items",
     )
@@ -872,8 +912,9 @@ UNFAVOURABLE_ORDER = (Outcome.FAILS, Outcome.OPEN, Outcome.HOLDS)
 def _least_favourable(name: str, checks: Collection[Check]) -> Check:
     """The check of the strongest of several competitors."""
     if not checks:
-        missing = undefined("no other model has outcomes that differ and an answer")
-        return Check(name, missing, Outcome.OPEN, remedy="ask other models, and add their logs")
+        no_difference = undefined("no other model has outcomes that differ and an answer")
+        remedy = "ask other models, and add their logs"
+        return Check(name, no_difference, Outcome.OPEN, remedy=remedy)
     return min(
         checks, key=lambda check: (UNFAVOURABLE_ORDER.index(check.outcome), check.difference.value)
     )

@@ -20,8 +20,7 @@ from selfprobe.page import ROWS, Figures, Page, Table, claim_page, folded_list, 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, p_digits, p_value, percent, shown, signed_number
-from selfprobe.page.plots import Picture
-from selfprobe.page.plots import curves as drawn_curves
+from selfprobe.page.plots import Picture, curves
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
@@ -94,8 +93,9 @@ class Turns(Study):
         """The transcripts, as the task takes them; a folder or file of logs is `logs`."""
         path = Path(self.dataset)
         is_logs = path.suffix == ".eval" or path.is_dir()
-        named = {"logs": self.dataset} if is_logs else {"dataset": self.dataset}
-        return named | self.model_dump(include={"role", "label", "against"}, exclude_none=True)
+        set_argument = "logs" if is_logs else "dataset"
+        further_arguments = self.model_dump(include={"role", "label", "against"}, exclude_none=True)
+        return {set_argument: self.dataset} | further_arguments
 
     @cached_property
     def table(self) -> DataTable:
@@ -109,51 +109,60 @@ class Turns(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
-        own = self.model_dump(
+        task_args = self.source
+        task_args |= self.model_dump(
             include={"most", "answer_tokens", "effort", "placebo"}, exclude_none=True
         )
-        own |= self.how.shared
+        task_args |= self.how.shared
         models = [NamedModel(model, self.how.model_args) for model in self.models]
-        yield Wave(
-            [DescribedRun("turn_curve", self.source | own, model) for model in models],
-            "Turn by turn",
-        )
+        described_runs = [DescribedRun("turn_curve", task_args, model) for model in models]
+        yield Wave(described_runs, "Turn by turn")
 
     def plan(self) -> Plan:
         """Calls by turn."""
         rows = self.table.first(self.limit)
-        at = asked_at(max(row["count"] for row in self.table.rows), self.most)
-        per_turn = CALLS if self.placebo else CALLS - 1
-        calls = sent = 0
+        planned_turns = asked_at(max(row["count"] for row in self.table.rows), self.most)
+        calls_per_turn = CALLS if self.placebo else CALLS - 1
+
+        call_count = 0
+        sent_tokens = 0
         for row in rows:
-            asked = [turn for turn in at if turn <= row["count"]]
+            row_turns = [turn for turn in planned_turns if turn <= row["count"]]
             length = sum(len(message["content"]) for message in row["messages"])
-            calls += per_turn * len(asked)
-            sent += round(per_turn * sum(length * turn / row["count"] for turn in asked) / 4)
-        sent += calls * len(QUESTIONS["evaluation"]) // 4
-        kinds = [sum(row["kind"] == kind for row in rows) for kind in KIND_TITLES]
-        several = (
-            f" ({kinds[0]} evaluation, {kinds[1]} deployment, paired by length)"
-            if all(kinds)
-            else ""
-        )
+            shown_length = sum(length * turn / row["count"] for turn in row_turns)
+            call_count += calls_per_turn * len(row_turns)
+            sent_tokens += round(calls_per_turn * shown_length / 4)
+        sent_tokens += call_count * len(QUESTIONS["evaluation"]) // 4
+
+        row_kinds = [row["kind"] for row in rows]
+        evaluation_count = row_kinds.count("evaluation")
+        deployment_count = row_kinds.count("deployment")
+        pairs_text = ""
+        if evaluation_count and deployment_count:
+            pairs_text = (
+                f" ({evaluation_count} evaluation, {deployment_count} deployment, paired by length)"
+            )
+
         longest = max(row["count"] for row in rows)
         lines = [
-            f"{len(rows)} transcripts{several} of up to {longest} turns × {', '.join(self.models)}"
+            f"{len(rows)} transcripts{pairs_text} of up to {longest} turns × "
+            f"{', '.join(self.models)}"
         ]
-        if len(at) < longest:
-            turns = f"{', '.join(map(str, at[:6]))} … {at[-1]}"
-            lines.append(f"Asked after {len(at)} of the turns ({turns}); --most sets it.")
-        lines += filter(
-            None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
-        )
+        if len(planned_turns) < longest:
+            turns_text = f"{', '.join(map(str, planned_turns[:6]))} … {planned_turns[-1]}"
+            lines.append(
+                f"Asked after {len(planned_turns)} of the turns ({turns_text}); --most sets it."
+            )
+        table_lines = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        lines += filter(None, table_lines)
         lines.append(
-            f"Each turn {per_turn} calls; what was read before is in the provider's cache where "
-            "it has one."
+            f"Each turn {calls_per_turn} calls; what was read before is in the provider's cache "
+            "where it has one."
         )
-        return Plan(
-            lines, [Cost(model, calls, sent, calls * TURN_ANSWER_TOKENS) for model in self.models]
-        )
+
+        answer_tokens = call_count * TURN_ANSWER_TOKENS
+        costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
+        return Plan(lines, costs)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "TurnNumbers":
@@ -167,45 +176,45 @@ class Turns(Study):
         if not asked_models:
             raise NoLogs("no run ended well; see above. The same command goes on")
         rng = np.random.default_rng(0)
-        curves = [turn_curve(answers, model, rng=rng) for model in asked_models]
-        return TurnNumbers(curves, answers, transcripts, logs)
+        turn_curves = [turn_curve(answers, model, rng=rng) for model in asked_models]
+        return TurnNumbers(turn_curves, answers, transcripts, logs)
 
     @classmethod
     def page(cls, numbers: "TurnNumbers") -> Page:
         """The answer by run, with tables curves, transcripts and means."""
-        names = numbers.logs.models
-        curve_of_subject = {names[curve.model]: curve for curve in numbers.curves}
+        model_titles = numbers.logs.models
+        curve_by_subject = {model_titles[curve.model]: curve for curve in numbers.curves}
         claims = ordered_claims(
-            [turn_claim(curve, subject) for subject, curve in curve_of_subject.items()]
+            [turn_claim(curve, subject) for subject, curve in curve_by_subject.items()]
         )
         notes = {
             subject: turn_notes(curve, numbers.transcripts)
-            for subject, curve in curve_of_subject.items()
+            for subject, curve in curve_by_subject.items()
         }
-        rows = [answer_row(claim, curve_of_subject[claim.subject]) for claim in claims[:ROWS]]
-        figures = [
-            curve_picture(curve_of_subject[claim.subject], f"by_turn_{number}")
-            for number, claim in enumerate(claims, start=1)
+        answer_rows = [
+            answer_row(claim, curve_by_subject[claim.subject]) for claim in claims[:ROWS]
         ]
-        has_placebo = any(curve.placebo for curve in numbers.curves)
-        placebo_method = [PLACEBO_METHOD] if has_placebo else []
-        aside_lines = [f"{name}: {why}" for name, why in numbers.logs.aside.items()]
+        figures = []
+        for claim_number, claim in enumerate(claims, start=1):
+            curve = curve_by_subject[claim.subject]
+            figures.append(curve_picture(curve, f"by_turn_{claim_number}"))
+
+        method = [TURN_METHOD]
+        if any(curve.placebo for curve in numbers.curves):
+            method.append(PLACEBO_METHOD)
+        aside_lines = [f"{name}: {reason}" for name, reason in numbers.logs.aside.items()]
         return claim_page(
             "At which turn does a model notice that it is evaluated?",
             claims,
             TURN_WORDS,
-            picture=first_picture(claims, curve_of_subject),
-            table=Table(rows, columns_of(AnswerRow)),
+            picture=first_picture(claims, curve_by_subject),
+            table=Table(answer_rows, columns_of(AnswerRow)),
             tables={
                 "curves": RowTable(TurnAnswer, numbers.answers, on_page=False),
                 "transcripts": RowTable(Transcript, numbers.transcripts, on_page=False),
                 "means": RowTable(TurnMean, turn_means(numbers.curves)),
             },
-            method=[
-                TURN_METHOD,
-                *placebo_method,
-                *folded_list("transcripts set aside", aside_lines),
-            ],
+            method=[*method, *folded_list("transcripts set aside", aside_lines)],
             notes=notes,
             cells=[Figures(figures)],
             lines=notes[claims[0].subject] if len(claims) == 1 else [],
@@ -279,28 +288,30 @@ def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
     transcripts: list[Transcript] = []
     for model, _, sample, score in logs.scored():
         details = score.metadata or {}
-        about = sample.metadata
-        shared = {
+        metadata = sample.metadata
+        shared_fields = {
             "model": model,
             "item": str(sample.id),
-            "kind": about["kind"],
-            "source": about["source"],
-            "pair": about.get("pair") or str(sample.id),
+            "kind": metadata["kind"],
+            "source": metadata["source"],
+            "pair": metadata.get("pair") or str(sample.id),
         }
-        for turn, p in details["curve"].items():
-            placebo = _number_or_nan(details["placebo"].get(turn))
-            answers.append(
-                TurnAnswer(**shared, turn=int(turn), p=_number_or_nan(p), placebo=placebo)
+        for turn, p_evaluation in details["curve"].items():
+            answer = TurnAnswer(
+                **shared_fields,
+                turn=int(turn),
+                p=_number_or_nan(p_evaluation),
+                placebo=_number_or_nan(details["placebo"].get(turn)),
             )
-        transcripts.append(
-            Transcript(
-                **shared,
-                turns=about["count"],
-                asked=len(about["at"]),
-                too_long=details["too_long"],
-                lost=sum(details["lost"].values()),
-            )
+            answers.append(answer)
+        transcript = Transcript(
+            **shared_fields,
+            turns=metadata["count"],
+            asked=len(metadata["at"]),
+            too_long=details["too_long"],
+            lost=sum(details["lost"].values()),
         )
+        transcripts.append(transcript)
     return answers, transcripts
 
 
@@ -349,11 +360,12 @@ class TurnCurve:
     @property
     def means(self) -> dict[str, list[Estimate]]:
         """What was asked, of which kind → means by turn."""
-        named = {f"p {kind}".strip(): means for kind, means in self.p.items()}
-        named |= {f"placebo {kind}".strip(): means for kind, means in self.placebo.items()}
+        means_by_name = {f"p {kind}".strip(): means for kind, means in self.p.items()}
+        for kind, placebo_means in self.placebo.items():
+            means_by_name[f"placebo {kind}".strip()] = placebo_means
         if self.difference:
-            named["difference"] = self.difference
-        return named
+            means_by_name["difference"] = self.difference
+        return means_by_name
 
 
 def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Generator) -> TurnCurve:
@@ -364,32 +376,30 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         model: The model's name in the study.
         rng: Generator of signs and resamples.
     """
-    own_answers = [vars(answer) for answer in answers if answer.model == model]
-    frame = pd.DataFrame(own_answers, columns=list(TurnAnswer.__dataclass_fields__))
+    model_answers = [vars(answer) for answer in answers if answer.model == model]
+    frame = pd.DataFrame(model_answers, columns=list(TurnAnswer.__dataclass_fields__))
     turns = sorted(int(turn) for turn in frame.turn.unique())
     is_paired = set(frame.kind.dropna()) == set(KIND_TITLES)
     kinds = list(KIND_TITLES) if is_paired else [""]
-    frame = frame.assign(
-        unit=frame.pair if is_paired else frame["item"], over_placebo=frame.p - frame.placebo
-    )
-    tables = {
-        (column, kind): _by_turn_table(frame, column, kind, turns)
-        for column in ("p", "placebo", "over_placebo")
-        for kind in kinds
-    }
-    has_placebo = bool(frame.placebo.notna().any())
-    clusters_of_kind = {
-        kind: _clusters(frame[frame.kind == kind] if kind else frame) for kind in kinds
-    }
+    frame["unit"] = frame.pair if is_paired else frame["item"]
+    frame["over_placebo"] = frame.p - frame.placebo
+
+    frame_by_kind = {kind: frame[frame.kind == kind] if kind else frame for kind in kinds}
+    tables = {}
+    for column in ("p", "placebo", "over_placebo"):
+        for kind, kind_frame in frame_by_kind.items():
+            tables[column, kind] = _by_turn_table(kind_frame, column, turns)
+
+    clusters_by_kind = {kind: _clusters(kind_frame) for kind, kind_frame in frame_by_kind.items()}
     clusters, cluster_name = min(
-        clusters_of_kind.values(), key=lambda labelled: labelled[0].nunique()
+        clusters_by_kind.values(), key=lambda labels_and_name: labels_and_name[0].nunique()
     )
     if is_paired and cluster_name != "source":
         cluster_name = "pair"
 
     def difference_table(column: str) -> pd.DataFrame:
-        first = tables[column, kinds[0]]
-        return first - tables[column, kinds[1]] if is_paired else first
+        first_table = tables[column, kinds[0]]
+        return first_table - tables[column, kinds[1]] if is_paired else first_table
 
     def rise(column: str) -> Rise:
         table = difference_table(column)
@@ -397,37 +407,44 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         values = table.to_numpy(dtype=float)
         return rise_in(values, turns, labels, rng=rng, from_zero=is_paired, unit=cluster_name)
 
+    def means_by_kind(column: str) -> dict[str, list[Estimate]]:
+        return {kind: _means(tables[column, kind], *clusters_by_kind[kind]) for kind in kinds}
+
     differences = difference_table("p")
     since_first = differences
     if turns and not is_paired:
         since_first = differences.sub(differences[turns[0]], axis=0)
-    placebo_kinds = kinds if has_placebo else []
-    is_several = differences.notna().sum(axis=1) > 1
-    several_clusters = clusters.reindex(differences.index[is_several]).nunique()
+
+    has_several_turns = differences.notna().sum(axis=1) > 1
+    several_clusters = clusters.reindex(differences.index[has_several_turns]).nunique()
     answered_share = undefined("no answer could be read", unit="turn")
     if frame.p.notna().any():
         answered_share = undefined("", n=len(frame), unit="turn", value=frame.p.notna().mean())
+
+    placebo_means: dict[str, list[Estimate]] = {}
+    rise_of_p = rise("p")
+    rise_over_placebo = None
+    if frame.placebo.notna().any():
+        placebo_means = means_by_kind("placebo")
+        rise_over_placebo = rise("over_placebo")
     return TurnCurve(
         model=model,
         turns=turns,
-        p={kind: _means(tables["p", kind], *clusters_of_kind[kind]) for kind in kinds},
-        placebo={
-            kind: _means(tables["placebo", kind], *clusters_of_kind[kind]) for kind in placebo_kinds
-        },
+        p=means_by_kind("p"),
+        placebo=placebo_means,
         difference=_means(differences, clusters, cluster_name) if is_paired else [],
         since_first=_means(since_first, clusters, cluster_name),
-        rise=rise("p"),
-        rise_over_placebo=rise("over_placebo") if has_placebo else None,
+        rise=rise_of_p,
+        rise_over_placebo=rise_over_placebo,
         answered_share=answered_share,
         several_turns=undefined("", unit=cluster_name, value=several_clusters, n=len(clusters)),
         paired=is_paired,
     )
 
 
-def _by_turn_table(frame: pd.DataFrame, column: str, kind: str, turns: list[int]) -> pd.DataFrame:
+def _by_turn_table(frame: pd.DataFrame, column: str, turns: list[int]) -> pd.DataFrame:
     """Mean of a column by unit and turn."""
-    part = frame[frame.kind == kind] if kind else frame
-    table = part.pivot_table(index="unit", columns="turn", values=column, aggfunc="mean")
+    table = frame.pivot_table(index="unit", columns="turn", values=column, aggfunc="mean")
     return table.reindex(columns=turns).astype(float)
 
 
@@ -437,9 +454,11 @@ def _clusters(frame: pd.DataFrame) -> tuple[pd.Series, str]:
     Where the transcripts are of several sources the source is the cluster, else the transcript. A
     pair has a source on either side: of its differences the side with fewer clusters counts.
     """
-    units = frame.drop_duplicates("unit")
-    labels, name = resampling_units(list(units.source), list(units.unit), [""] * len(units))
-    return pd.Series(labels, index=list(units.unit)), "source" if name == "source" else "transcript"
+    unit_rows = frame.drop_duplicates("unit")
+    units = list(unit_rows.unit)
+    labels, unit_name = resampling_units(list(unit_rows.source), units, [""] * len(units))
+    cluster_name = "source" if unit_name == "source" else "transcript"
+    return pd.Series(labels, index=units), cluster_name
 
 
 def _means(table: pd.DataFrame, clusters: pd.Series, unit: str) -> list[Estimate]:
@@ -500,6 +519,9 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
     rise = curve.rise
     is_upwards = rise.step.value > 0
     effect = rise.step if rise.is_change else _largest(curve.since_first)
+    change_remedy = "add transcripts"
+    if math.isnan(rise.change_p):
+        change_remedy = f"add transcripts of further sources: {FEWEST_CLUSTERS} are the least"
     checks = [
         _answered_check(curve),
         _several_turns_check(curve),
@@ -508,9 +530,7 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
             difference=rise.step,
             outcome=Outcome.HOLDS if rise.is_change and is_upwards else Outcome.OPEN,
             p_value=rise.change_p,
-            remedy=f"add transcripts of further sources: {FEWEST_CLUSTERS} are the least"
-            if math.isnan(rise.change_p)
-            else "add transcripts",
+            remedy=change_remedy,
         ),
         Check(
             name="sharp",
@@ -527,13 +547,14 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
 
 
 def _several_turns_check(curve: TurnCurve) -> Check:
-    count = curve.several_turns.value
-    is_enough = count >= FEWEST_CLUSTERS
-    remedy = ""
-    if not is_enough:
-        remedy = f"add {plural(curve.several_turns.unit)}: {FEWEST_CLUSTERS} are the least"
-    if not count:
+    cluster_count = curve.several_turns.value
+    is_enough = cluster_count >= FEWEST_CLUSTERS
+    if not cluster_count:
         remedy = "give transcripts of several turns"
+    elif is_enough:
+        remedy = ""
+    else:
+        remedy = f"add {plural(curve.several_turns.unit)}: {FEWEST_CLUSTERS} are the least"
     return Check(
         name="several_turns",
         difference=curve.several_turns,
@@ -555,8 +576,9 @@ def _answered_check(curve: TurnCurve) -> Check:
 def _placebo_check(curve: TurnCurve) -> Check:
     rise = curve.rise_over_placebo
     if rise is None:
-        reason = undefined("the placebo was not asked", unit=curve.rise.step.unit)
-        return Check("beyond_placebo", reason, Outcome.OPEN, remedy="leave out --no-placebo")
+        no_difference = undefined("the placebo was not asked", unit=curve.rise.step.unit)
+        remedy = "leave out --no-placebo"
+        return Check("beyond_placebo", no_difference, Outcome.OPEN, remedy=remedy)
     is_beyond = rise.is_change and rise.step.value > 0
     return Check(
         name="beyond_placebo",
@@ -576,38 +598,47 @@ def _range_text(rise: Rise) -> str:
 
 def _largest(means: Sequence[Estimate]) -> Estimate:
     """The mean with the highest upper end: if it is too small to matter, all are."""
-    known = [mean for mean in means if not math.isnan(mean.high)]
-    unbounded = [mean for mean in means if math.isnan(mean.high) and mean.value >= SMALLEST_CHANGE]
-    if unbounded:
-        largest = max(unbounded, key=lambda mean: mean.value)
+    bounded_means = [mean for mean in means if not math.isnan(mean.high)]
+    unbounded_means = [
+        mean for mean in means if math.isnan(mean.high) and mean.value >= SMALLEST_CHANGE
+    ]
+    if unbounded_means:
+        largest = max(unbounded_means, key=lambda mean: mean.value)
         return undefined("a turn has no interval", n=largest.n, unit="turn", value=largest.value)
-    if not known:
+    if not bounded_means:
         return undefined("no turn has an interval", unit="turn")
-    return max(known, key=lambda mean: mean.high)
+    return max(bounded_means, key=lambda mean: mean.high)
 
 
 def turn_notes(curve: TurnCurve, transcripts: Sequence[Transcript]) -> list[str]:
     """Sentences on the ends of a curve, and on what could not be asked or read."""
+    notes = []
     means = curve.difference or curve.p[""]
-    known = [index for index, mean in enumerate(means) if not math.isnan(mean.value)]
-    what = "evaluations less real use" if curve.paired else "all transcripts"
-    ends = [
-        f"{number(means[index].value)} after turn {curve.turns[index]} (n = {means[index].n})"
-        for index in dict.fromkeys((known[0], known[-1]) if known else ())
-    ]
-    notes = [f"P(evaluation), {what}: {', '.join(ends)}."] if ends else []
+    known_indices = [index for index, mean in enumerate(means) if not math.isnan(mean.value)]
+    if known_indices:
+        end_texts = []
+        for index in dict.fromkeys((known_indices[0], known_indices[-1])):
+            mean = means[index]
+            end_texts.append(f"{number(mean.value)} after turn {curve.turns[index]} (n = {mean.n})")
+        mean_title = "evaluations less real use" if curve.paired else "all transcripts"
+        notes.append(f"P(evaluation), {mean_title}: {', '.join(end_texts)}.")
     if not curve.paired:
         notes.append(NO_REAL_USE_NOTE)
-    own = [transcript for transcript in transcripts if transcript.model == curve.model]
-    too_long = [transcript.too_long for transcript in own if transcript.too_long is not None]
-    if too_long:
+
+    model_transcripts = [
+        transcript for transcript in transcripts if transcript.model == curve.model
+    ]
+    first_overlong_turns = [transcript.too_long for transcript in model_transcripts]
+    overlong_turns = [turn for turn in first_overlong_turns if turn is not None]
+    if overlong_turns:
         notes.append(
-            f"{len(too_long)} of {len(own)} transcripts outgrow the model's context, the first at "
-            f"turn {min(too_long)}; nothing is known of their later turns."
+            f"{len(overlong_turns)} of {len(model_transcripts)} transcripts outgrow the model's "
+            f"context, the first at turn {min(overlong_turns)}; nothing is known of their later "
+            "turns."
         )
-    lost = sum(transcript.lost for transcript in own)
-    if lost:
-        notes.append(f"{lost} answers were no number; a turn without any is left out.")
+    unread_answers = sum(transcript.lost for transcript in model_transcripts)
+    if unread_answers:
+        notes.append(f"{unread_answers} answers were no number; a turn without any is left out.")
     return notes
 
 
@@ -642,35 +673,40 @@ def answer_row(claim: Claim, curve: TurnCurve) -> AnswerRow:
     return AnswerRow(claim.subject, claim.verdict, turn, rise.step.value, rise.change_p)
 
 
-def first_picture(claims: Sequence[Claim], curve_of_subject: Mapping[str, TurnCurve]) -> Picture:
+def first_picture(claims: Sequence[Claim], curve_by_subject: Mapping[str, TurnCurve]) -> Picture:
     """P(evaluation) by turn: of one model by what it was asked about, of several a line each."""
     if len(claims) == 1:
-        return curve_picture(curve_of_subject[claims[0].subject], "by_turn")
-    curves = {claim.subject: curve_of_subject[claim.subject] for claim in claims[:ROWS]}
-    is_paired = all(curve.paired for curve in curves.values())
-    lines = {
-        subject: _drawn_line(curve, curve.difference or curve.p[""])
-        for subject, curve in curves.items()
-    }
-    caption = f"95 % intervals.{more_in_tables(len(claims) - len(curves))}"
-    up = "P(evaluation), evaluations less real use" if is_paired else "P(evaluation)"
-    return drawn_curves("by_turn", lines, caption=caption, across="turn", up=up)
+        return curve_picture(curve_by_subject[claims[0].subject], "by_turn")
+    drawn_curves = {claim.subject: curve_by_subject[claim.subject] for claim in claims[:ROWS]}
+    drawn_lines = {}
+    for subject, curve in drawn_curves.items():
+        drawn_lines[subject] = _drawn_line(curve, curve.difference or curve.p[""])
+    caption = f"95 % intervals.{more_in_tables(len(claims) - len(drawn_curves))}"
+    y_title = "P(evaluation)"
+    if all(curve.paired for curve in drawn_curves.values()):
+        y_title = "P(evaluation), evaluations less real use"
+    return curves("by_turn", drawn_lines, caption=caption, across="turn", up=y_title)
 
 
 def curve_picture(curve: TurnCurve, stem: str) -> Picture:
     """The curves of one model."""
-    lines = {
-        _line_title(what): _drawn_line(curve, means)
-        for what, means in curve.means.items()
-        if what != "difference"
+    drawn_lines = {
+        _line_title(mean_name): _drawn_line(curve, means)
+        for mean_name, means in curve.means.items()
+        if mean_name != "difference"
     }
     caption = "95 % intervals."
-    shaded = None
+    shaded_turns = None
     if curve.rise.is_change:
         caption = "95 % intervals; shaded: where P(evaluation) changes."
-        shaded = (curve.rise.earliest, curve.rise.latest)
-    return drawn_curves(
-        stem, lines, caption=caption, across="turn", up="stated probability", shaded=shaded
+        shaded_turns = (curve.rise.earliest, curve.rise.latest)
+    return curves(
+        stem,
+        drawn_lines,
+        caption=caption,
+        across="turn",
+        up="stated probability",
+        shaded=shaded_turns,
     )
 
 
@@ -679,13 +715,15 @@ def _drawn_line(
 ) -> tuple[Sequence[int], list[Estimate]]:
     """Turns and means of a line; ends of its intervals are cut to what can be."""
     lowest = -1.0 if means is curve.difference else 0.0
-    drawn = [replace(mean, low=max(mean.low, lowest), high=min(mean.high, 1.0)) for mean in means]
-    return curve.turns, drawn
+    cut_means = [
+        replace(mean, low=max(mean.low, lowest), high=min(mean.high, 1.0)) for mean in means
+    ]
+    return curve.turns, cut_means
 
 
-def _line_title(what: str) -> str:
-    asked, _, kind = what.partition(" ")
-    title = "P(evaluation)" if asked == "p" else asked
+def _line_title(mean_name: str) -> str:
+    question, _, kind = mean_name.partition(" ")
+    title = "P(evaluation)" if question == "p" else question
     return f"{title} {KIND_TITLES.get(kind, kind)}".strip()
 
 
@@ -701,13 +739,11 @@ class TurnMean:
     ]
 
 
-def turn_means(curves: Sequence[TurnCurve]) -> list[TurnMean]:
+def turn_means(turn_curves: Sequence[TurnCurve]) -> list[TurnMean]:
     """One row for each model, turn and question."""
     rows = []
-    for curve in curves:
-        for what, means in curve.means.items():
-            rows += [
-                TurnMean(curve.model, turn, what, mean)
-                for turn, mean in zip(curve.turns, means, strict=True)
-            ]
+    for curve in turn_curves:
+        for mean_name, means in curve.means.items():
+            for turn, mean in zip(curve.turns, means, strict=True):
+                rows.append(TurnMean(curve.model, turn, mean_name, mean))
     return rows

@@ -120,11 +120,11 @@ def test_the_controls_that_a_plan_asks_for_are_the_least_that_allow_a_claim(
     things: int, cells: int
 ) -> None:
     needed = controls_needed(things, cells)
-    for controls, can in ((needed.shared, True), (needed.shared - 1, False)):
+    for controls, can in ((needed.for_all_cells, True), (needed.for_all_cells - 1, False)):
         assert (
             least_p_of_thing(same_cells(things, cells, controls)) <= 0.05 + 1e-12
         ) is can or controls == 0
-    for controls, can in ((needed.anything, True), (needed.anything - 1, False)):
+    for controls, can in ((needed.for_anything, True), (needed.for_anything - 1, False)):
         assert (
             least_p_of_anything(same_cells(things, cells, controls)) <= 0.05 + 1e-12
         ) is can or controls == 0

@@ -38,14 +38,14 @@ def prompts() -> list[dict[str, Any]]:
     """Half of them with the strongest giveaway, a third with the second, a quarter with the third."""
     draw, rows = random.Random(0), []
     for number in range(12):
-        said = draw.sample(PLAIN, 5)
+        sentences = draw.sample(PLAIN, 5)
         for every, giveaway in ((2, SANDBOX), (3, NOTES), (4, LETTER)):
             if number % every == 0:
-                said.insert(draw.randrange(5), giveaway)
+                sentences.insert(draw.randrange(5), giveaway)
         rows.append(
             {
                 "id": f"p{number}",
-                "prompt": " ".join(said),
+                "prompt": " ".join(sentences),
                 "label": "evaluation",
                 "source": f"s{number}",
             }
@@ -67,9 +67,9 @@ def cues(rows: list[dict[str, Any]], folder: Path, *more: str, model: str = SUBJ
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("cues")
-    made = cues(prompts(), folder, "--grader", "planted/g")
-    assert made.exit_code == 0, made.output
-    return folder, made.output
+    result = cues(prompts(), folder, "--grader", "planted/g")
+    assert result.exit_code == 0, result.output
+    return folder, result.output
 
 
 def test_a_dry_run_says_the_calls_and_asks_nothing(tmp_path: Path) -> None:
@@ -153,16 +153,16 @@ def test_each_kind_of_edit_has_its_mean_size_and_probabilities_are_never_0(
 
 @pytest.mark.slow(2)
 def test_a_subject_that_goes_by_nothing_is_told_nothing(tmp_path: Path) -> None:
-    made = cues(prompts(), tmp_path, model="planted/b?cued=0&wobble=.05")
-    assert made.exit_code == 0 and "Yes, for" not in made.output, made.output
+    result = cues(prompts(), tmp_path, model="planted/b?cued=0&wobble=.05")
+    assert result.exit_code == 0 and "Yes, for" not in result.output, result.output
 
 
 def test_too_few_controls_show_nothing_and_the_plan_and_the_page_say_how_many_are_needed(
     tmp_path: Path,
 ) -> None:
-    made = cues(prompts()[:1], tmp_path, "--controls", "3")
-    output = " ".join(made.output.split())
-    assert made.exit_code == 0, made.output
+    result = cues(prompts()[:1], tmp_path, "--controls", "3")
+    output = " ".join(result.output.split())
+    assert result.exit_code == 0, result.output
     assert (
         "No claim is possible: one independent prompt with 1 thing against 3 controls. A thing is shown by 19"
         in output
@@ -187,8 +187,8 @@ def test_by_default_enough_is_taken_out_elsewhere_for_a_claim_about_one_long_pro
             ),
         ]
     )
-    made = cues([{"prompt": text}], tmp_path)
-    output = " ".join(made.output.split())
+    result = cues([{"prompt": text}], tmp_path)
+    output = " ".join(result.output.split())
     assert "A claim is possible: one independent prompt with 1 thing against 20 controls." in output
     assert "Yes, for planted/a: it goes by 1 of 1 things, most by “This is a sandbox" in output, (
         output
@@ -199,16 +199,16 @@ def test_prompts_of_one_template_without_sources_are_one_independent_prompt(tmp_
     rows = [
         {"id": n, "prompt": " ".join([SANDBOX, *PLAIN, f"I have {n} beds."])} for n in range(12)
     ]
-    made = cues(rows, tmp_path, "--dry-run")
-    assert "No claim is possible: one independent prompt" in " ".join(made.output.split())
+    result = cues(rows, tmp_path, "--dry-run")
+    assert "No claim is possible: one independent prompt" in " ".join(result.output.split())
 
 
 def test_a_prompt_of_one_sentence_cannot_be_taken_out_and_that_is_said(tmp_path: Path) -> None:
-    made = cues([{"prompt": SANDBOX}], tmp_path)
-    assert made.exit_code == 0, made.output
-    assert "1 of them are a whole prompt, and cannot be taken out." in made.output
-    assert "nothing would be left to ask about" in made.output
-    assert made.output.count("no prompt is long enough to take as much out elsewhere") == 2
+    result = cues([{"prompt": SANDBOX}], tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "1 of them are a whole prompt, and cannot be taken out." in result.output
+    assert "nothing would be left to ask about" in result.output
+    assert result.output.count("no prompt is long enough to take as much out elsewhere") == 2
 
 
 def test_logs_that_do_not_say_where_controls_were_leave_the_answer_open() -> None:
@@ -223,23 +223,23 @@ def test_html_in_prompts_stays_text_and_a_placeholder_is_a_thing_to_take_out(
     tmp_path: Path,
 ) -> None:
     text = f"<script>alert(1)</script> Write to [NAME]. {SANDBOX} It is about the garden behind our old house."
-    made = cues(
+    result = cues(
         [{"id": n, "prompt": f"{text} It is number {n}."} for n in range(3)],
         tmp_path,
         "--most",
         "3",
     )
-    assert made.exit_code == 0, made.output
+    assert result.exit_code == 0, result.output
     assert "<script>alert(1)" not in (tmp_path / "page/index.html").read_text()
     forms = pd.read_csv(tmp_path / "page/tables/forms.csv")
     assert set(forms.text[forms.kind == "placeholder"]) == {"[NAME]"}
 
 
 def test_answers_that_are_no_number_are_lost_and_not_made_up(tmp_path: Path) -> None:
-    made = cues(prompts()[:3], tmp_path, model="planted/a?malformed=1")
-    assert made.exit_code == 1, made.output
-    assert "Cannot tell for planted/a: it gave no answer that could be read; take" in made.output
-    assert (tmp_path / "page/index.html").is_file() and "nan" not in made.output
+    result = cues(prompts()[:3], tmp_path, model="planted/a?malformed=1")
+    assert result.exit_code == 1, result.output
+    assert "Cannot tell for planted/a: it gave no answer that could be read; take" in result.output
+    assert (tmp_path / "page/index.html").is_file() and "nan" not in result.output
     assert pd.read_csv(tmp_path / "page/tables/forms.csv").p.isna().all()
 
 
@@ -260,8 +260,8 @@ def test_a_tool_that_is_taken_out_is_not_offered(tmp_path: Path) -> None:
         {"name": name, "description": "", "parameters": {"properties": {}}}
         for name in ("look", "write")
     ]
-    made = cues([{"prompt": f"{PLAIN[0]} {PLAIN[1]}", "tools": tools}], tmp_path, "--most", "2")
-    assert made.exit_code == 0, made.output
+    result = cues([{"prompt": f"{PLAIN[0]} {PLAIN[1]}", "tools": tools}], tmp_path, "--most", "2")
+    assert result.exit_code == 0, result.output
     (info,) = list_eval_logs(str(tmp_path / "runs"))
     (sample,) = read_eval_log(info).samples or []
     offered = [
@@ -291,8 +291,8 @@ def test_a_paraphrase_that_is_the_text_itself_or_failed_is_none() -> None:
     empty = Reply(text="", model="g", stop_reason="stop", problem="empty")
     assert paraphrase_of(messages, {"m0": empty}) == (None, "the grader wrote no paraphrase")
     assert paraphrase_of(messages, {}) == (None, "")
-    made, _ = paraphrase_of(messages, {"m0": reply("Put it in the soil.")})
-    assert made == [{"role": "user", "content": "Put it in the soil."}]
+    result, _ = paraphrase_of(messages, {"m0": reply("Put it in the soil.")})
+    assert result == [{"role": "user", "content": "Put it in the soil."}]
 
 
 def test_controls_say_where_they_are_and_which_thing_they_are_as_long_as() -> None:

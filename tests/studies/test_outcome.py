@@ -80,39 +80,39 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished_run(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("outcome")
-    made = asked(logs, folder)
-    assert made.exit_code == 0, made.output
-    return folder, made.output
+    result = run_outcome(logs, folder)
+    assert result.exit_code == 0, result.output
+    return folder, result.output
 
 
-def asked(logs: Path, folder: Path, *more: object, models: str = ",".join(WORLDS)) -> Result:
+def run_outcome(logs: Path, folder: Path, *more: object, models: str = ",".join(WORLDS)) -> Result:
     places = ("--out", folder / "page", "--log-dir", folder / "runs")
     return call(logs, "--models", models, "--yes", *places, *more)
 
 
 @pytest.mark.slow(20)
 def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(
-    done: tuple[Path, str],
+    finished_run: tuple[Path, str],
 ) -> None:
-    found = pd.read_csv(done[0] / "page/tables/findings.csv").set_index("model")
+    findings = pd.read_csv(finished_run[0] / "page/tables/findings.csv").set_index("model")
     for model, (items, itself) in WORLDS.items():
-        assert (found.knows_items_low[model] > 0.5) == items, model
-        assert (found.beyond_items_low[model] > 0.5) == itself, model
-        assert (found.answer[model] == "Yes") <= itself
-    assert "planted/cy ranks its successes beyond the items with AUROC 0.9" in done[1]
+        assert (findings.knows_items_low[model] > 0.5) == items, model
+        assert (findings.beyond_items_low[model] > 0.5) == itself, model
+        assert (findings.answer[model] == "Yes") <= itself
+    assert "planted/cy ranks its successes beyond the items with AUROC 0.9" in finished_run[1]
 
 
 @pytest.mark.slow(9)
 def test_the_same_command_again_asks_nothing_and_report_shows_the_page(
-    done: tuple[Path, str], logs: Path
+    finished_run: tuple[Path, str], logs: Path
 ) -> None:
-    before = {info.name for info in list_eval_logs(str(done[0] / "runs"))}
-    again = asked(logs, done[0], "--json")
-    assert again.exit_code == 0, again.output
-    assert {info.name for info in list_eval_logs(str(done[0] / "runs"))} == before
-    tables = json.loads(again.stdout)
+    log_names = {info.name for info in list_eval_logs(str(finished_run[0] / "runs"))}
+    second_result = run_outcome(logs, finished_run[0], "--json")
+    assert second_result.exit_code == 0, second_result.output
+    assert {info.name for info in list_eval_logs(str(finished_run[0] / "runs"))} == log_names
+    tables = json.loads(second_result.stdout)
     assert len(tables["stated"]) == ITEMS * len(WORLDS) and len(tables["findings"]) == len(WORLDS)
     assert {row["predicted_by"] for row in tables["predictors"]} >= {
         "other models' results",
@@ -120,43 +120,44 @@ def test_the_same_command_again_asks_nothing_and_report_shows_the_page(
         "planted/bo",
     }
     page = CliRunner().invoke(
-        main, ["report", str(done[0] / "runs"), "--out", str(done[0] / "report")]
+        main, ["report", str(finished_run[0] / "runs"), "--out", str(finished_run[0] / "report")]
     )
     assert page.exit_code == 0 and "beyond the items with AUROC" in page.output
-    shown = (done[0] / "report/index.html").read_text()
+    page_html = (finished_run[0] / "report/index.html").read_text()
     assert (
-        "Do models know in advance what they can solve?" in shown
-        and "Every observer on every target" in shown
+        "Do models know in advance what they can solve?" in page_html
+        and "Every observer on every target" in page_html
     )
-    (claims,) = json.loads((done[0] / "page/claims.json").read_text()).values()
+    (claims,) = json.loads((finished_run[0] / "page/claims.json").read_text()).values()
     assert len(claims) == len(WORLDS)
     assert (
-        "knows_items" in json.loads((done[0] / "page/tables/columns.json").read_text())["findings"]
+        "knows_items"
+        in json.loads((finished_run[0] / "page/tables/columns.json").read_text())["findings"]
     )
 
 
 def test_the_plan_says_the_calls_first_and_whose_logs_are_compared_only(logs: Path) -> None:
-    made = call(logs, "--models", f"{ADA},{BO}", "--ask", "solve,length", "--dry-run")
-    assert made.exit_code == 0, made.output
-    first, second, third, *_ = made.output.splitlines()
+    result = call(logs, "--models", f"{ADA},{BO}", "--ask", "solve,length", "--dry-run")
+    assert result.exit_code == 0, result.output
+    first, second, third, *_ = result.output.splitlines()
     assert first.startswith(f"{ITEMS} items × {ADA}, {BO}, asked before the reply: solve, length")
     assert second == "One call an item, observer and question; logs are of 4 models."
     assert (
         third == "Not asked, their results are compared: planted/cy?knows_own_skill=.8, planted/di"
     )
-    assert f" {2 * ITEMS * 2}  " in made.output.replace("all ", "all  ")
+    assert f" {2 * ITEMS * 2}  " in result.output.replace("all ", "all  ")
 
 
 def test_who_has_no_log_and_which_log_is_damaged_stand_in_the_plan(
     logs: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "cut.eval").write_bytes(next(logs.glob("*.eval")).read_bytes()[:900])
-    made = call(logs, tmp_path, "--models", f"{BO},planted/zoe", "--dry-run")
+    result = call(logs, tmp_path, "--models", f"{BO},planted/zoe", "--dry-run")
     assert (
         "Without a log of its own, so compared as an observer of others and not judged: planted/zoe"
-        in made.output
+        in result.output
     )
-    assert "cut.eval does not count: cannot be read: it is truncated" in made.output
+    assert "cut.eval does not count: cannot be read: it is truncated" in result.output
 
 
 @pytest.mark.parametrize("model", [ADA, BO])
@@ -165,30 +166,34 @@ def test_a_copy_stands_in_for_a_log_with_a_readable_header_and_damaged_summaries
     logs: Path, tmp_path: Path, model: str, damaged: str
 ) -> None:
     """Of the target, and of a model that it is compared with."""
-    there = {
+    log_by_model = {
         read_eval_log(info, header_only=True).eval.model: Path(info.name[7:])
         for info in list_eval_logs(str(logs))
     }
     for name in ("1.eval", "2.eval"):
-        with ZipFile(there[model]) as whole, ZipFile(tmp_path / name, "w") as copy:
-            for inside in whole.namelist():
-                copy.writestr(
-                    inside,
-                    b"[{" if (name, inside) == (damaged, "summaries.json") else whole.read(inside),
+        with ZipFile(log_by_model[model]) as log_zip, ZipFile(tmp_path / name, "w") as copy_zip:
+            for member in log_zip.namelist():
+                copy_zip.writestr(
+                    member,
+                    b"[{"
+                    if (name, member) == (damaged, "summaries.json")
+                    else log_zip.read(member),
                 )
-    other = there[BO if model == ADA else ADA]
-    found = logged_outcomes([str(tmp_path), str(other)], ADA, OutcomeQuestions())
-    assert len(found.table.rows) == ITEMS and all(BO in others for others in found.others.values())
-    said = [note for note in found.notes if "cannot be read" in note]
-    assert len(said) <= 1 and all(f"{damaged} does not count, and " in note for note in said), (
-        "the other one counted"
+    other_log = log_by_model[BO if model == ADA else ADA]
+    logged = logged_outcomes([str(tmp_path), str(other_log)], ADA, OutcomeQuestions())
+    assert len(logged.table.rows) == ITEMS and all(
+        BO in others for others in logged.others.values()
     )
-    only = logged_outcomes(
-        [str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other)],
+    unread_notes = [note for note in logged.notes if "cannot be read" in note]
+    assert len(unread_notes) <= 1 and all(
+        f"{damaged} does not count, and " in note for note in unread_notes
+    ), "the other one counted"
+    intact = logged_outcomes(
+        [str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other_log)],
         ADA,
         OutcomeQuestions(),
     )
-    assert found.table.rows == only.table.rows
+    assert logged.table.rows == intact.table.rows
 
     if model == ADA:
         for name in {"1.eval", "2.eval"} - {damaged}:
@@ -196,17 +201,17 @@ def test_a_copy_stands_in_for_a_log_with_a_readable_header_and_damaged_summaries
         with pytest.raises(
             InputError, match=r"\.eval cannot be read: .*; run it again, or leave it out$"
         ):
-            logged_outcomes([str(tmp_path), str(other)], ADA, OutcomeQuestions())
+            logged_outcomes([str(tmp_path), str(other_log)], ADA, OutcomeQuestions())
 
 
 def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
     logs: Path, tmp_path: Path, run_task: Any
 ) -> None:
     (tmp_path / "cut.eval").write_bytes(next(logs.glob("*.eval")).read_bytes()[:900])
-    given = ("planted/di", "planted/zoe", ADA)
+    models = ("planted/di", "planted/zoe", ADA)
     study = Outcome(
         logs=(str(logs), str(tmp_path / "cut.eval")),
-        models=given,
+        models=models,
         log_dir=str(tmp_path / "runs"),
         limit=2,
     )
@@ -214,10 +219,10 @@ def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
         target = model if model in WORLDS else ADA
         args = {"logs": list(study.logs), "ask": ["solve"], "target": target, "about": "self"}
         run_task("selfprobe/outcome", model, tmp_path / "runs", task_args=args, limit=2)
-    found = study.numbers(study.collected())
-    assert list(found.stated.observers) == ["planted/di", "planted/zoe", "planted/ada"]
-    without, notes = found.lost
-    assert str(without).endswith("not judged: planted/zoe.")
+    numbers = study.numbers(study.collected())
+    assert list(numbers.stated.observers) == ["planted/di", "planted/zoe", "planted/ada"]
+    unlogged_line, notes = numbers.omissions
+    assert str(unlogged_line).endswith("not judged: planted/zoe.")
     assert (
         isinstance(notes, Bullets) and "cut.eval does not count: cannot be read" in notes.items[0]
     )
@@ -225,23 +230,23 @@ def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
 
 def test_what_shows_a_reply_is_asked_about_each_model(logs: Path) -> None:
     """After the replies: each about its own as "you", and about all four as another's."""
-    made = call(logs, "--models", f"{ADA},{BO}", "--when", "after", "--limit", 10, "--dry-run")
-    assert made.exit_code == 0 and " 100 " in made.output, made.output
+    result = call(logs, "--models", f"{ADA},{BO}", "--when", "after", "--limit", 10, "--dry-run")
+    assert result.exit_code == 0 and " 100 " in result.output, result.output
 
 
 def test_without_another_models_log_nobody_is_said_to_know_itself(
     tmp_path: Path, run_task: Any
 ) -> None:
     run_task(sums(), ADA, tmp_path / "logged")
-    made = asked(tmp_path / "logged", tmp_path, models=ADA)
-    assert made.exit_code == 0, made.output
+    result = run_outcome(tmp_path / "logged", tmp_path, models=ADA)
+    assert result.exit_code == 0, result.output
     assert (
         "Without a second model's logs knowledge of the items cannot be told from self-knowledge."
-        in made.output
+        in result.output
     )
     assert (
-        "Cannot tell for planted/ada" in made.output
-        and "beside logs of 0 other models; add logs of two" in made.output
+        "Cannot tell for planted/ada" in result.output
+        and "beside logs of 0 other models; add logs of two" in result.output
     )
 
 
@@ -277,8 +282,8 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(
     ],
 )
 def test_a_wrong_call_is_refused_in_a_line(arguments: list[str], says: str, logs: Path) -> None:
-    made = call(logs, *arguments, "--dry-run")
-    assert made.exit_code == 2 and says in made.output, made.output
+    result = call(logs, *arguments, "--dry-run")
+    assert result.exit_code == 2 and says in result.output, result.output
 
 
 def test_a_report_compares_runs_with_one_truth_and_sets_the_others_aside(
@@ -327,13 +332,13 @@ def world(
             of_items * shared + of_itself * skill_of_model[model] + 0.4 * rng.normal(size=items)
         )
         chances[model, "self", "", "solve"] = special.expit(2 * logits).round(2)
-    told = [
+    item_texts = [
         f"{words[bool(skill > 0)]} {n}" if texts else f"text {n}"
         for n, skill in enumerate(skill_of_model["m/a"])
     ]
     return StatedChances(
         items=tuple(f"t:{n}" for n in range(items)),
-        texts=dict.fromkeys(MODELS, tuple(told)),
+        texts=dict.fromkeys(MODELS, tuple(item_texts)),
         clusters=np.arange(items),
         questions=("solve",),
         observers={model: model for model in knows},
@@ -459,9 +464,9 @@ def test_what_the_text_tells_as_well_is_no_self_knowledge() -> None:
 
 def test_what_a_model_states_about_another_assistant_as_well_is_no_self_knowledge() -> None:
     stated = world(ALL)
-    own = stated.chances["m/a", "self", "", "solve"]
+    own_chances = stated.chances["m/a", "self", "", "solve"]
     claim = claim_of(
-        replace(stated, chances={**stated.chances} | {("m/a", "other", "", "solve"): own})
+        replace(stated, chances={**stated.chances} | {("m/a", "other", "", "solve"): own_chances})
     )
     assert first_open(claim) == "above_other_assistant", clause(claim)
 
@@ -542,13 +547,13 @@ def test_cells_are_beyond_the_items_as_the_findings_are() -> None:
     is_there = np.ones(300, dtype=bool)
     matrix = cross_means(stated, "solve")
     counts = np.array([stated.outcomes[model, "solve"] for model in MODELS]).sum(axis=0)
-    for t, model in enumerate(MODELS[:4]):
+    for index, model in enumerate(MODELS[:4]):
         strata = stated.strata(model, "solve", is_there)
         assert len(np.unique(strata)) == 6 and len({*zip(strata, counts, strict=True)}) == 6
-        own = stated.about_itself(model, "solve")
-        assert own is not None
-        scores = ordered(own, stated.outcomes[model, "solve"], strata).scores
-        assert matrix.means[t, t] == pytest.approx(np.nanmean(scores))
+        own_chances = stated.about_itself(model, "solve")
+        assert own_chances is not None
+        scores = ordered(own_chances, stated.outcomes[model, "solve"], strata).scores
+        assert matrix.means[index, index] == pytest.approx(np.nanmean(scores))
     assert (
         np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
     )
@@ -604,9 +609,9 @@ def test_where_no_answer_can_be_read_the_page_cannot_tell(
     unreadable = "planted/ed?malformed=1"
     run_task(sums(), unreadable, tmp_path / "logged")
     folders = ("--log-dir", tmp_path / "runs", "--out", tmp_path / "page", "--yes")
-    made = call(logs, tmp_path / "logged", f"--models={unreadable}", *folders)
-    assert made.exit_code == 1, made.output
-    answer = " ".join(made.output.split())
+    result = call(logs, tmp_path / "logged", f"--models={unreadable}", *folders)
+    assert result.exit_code == 1, result.output
+    answer = " ".join(result.output.split())
     assert "it has 0 items with an answer and an outcome; 20 are the least" in answer
     assert "nothing could be scored" in answer and "nan" not in answer
     findings = pd.read_csv(tmp_path / "page/tables/findings.csv")
@@ -634,9 +639,9 @@ def test_p_and_interval_beyond_the_items_have_the_same_two_sides() -> None:
     for strength in (0.0, 0.15, 0.2, 0.25, 0.3, 0.6):
         rng = np.random.default_rng(5)
         outcomes = (rng.random(200) < 0.5).astype(float)
-        left = strength * outcomes + rng.normal(size=200)
+        residuals = strength * outcomes + rng.normal(size=200)
         labels = np.repeat(np.arange(100), 2)
         strata = np.zeros(200, dtype=np.intp)
-        beyond = stratified_auroc(left, outcomes, labels, strata)
-        p = _beyond_p(_Statement(left, left, strata), outcomes, labels, beyond, 99)
+        beyond = stratified_auroc(residuals, outcomes, labels, strata)
+        p = _beyond_p(_Statement(residuals, residuals, strata), outcomes, labels, beyond, 99)
         assert (p < 0.05) == (beyond.low > 0.5)

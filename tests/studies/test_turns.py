@@ -68,21 +68,21 @@ def turns(rows: list[dict[str, Any]], folder: Path, *more: str, model: str = SUB
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("turns")
-    made = turns(
+    result = turns(
         [talk(n, label) for n in range(8) for label in ("evaluation", "deployment")], folder
     )
-    assert made.exit_code == 0, made.output
-    return folder, made.output
+    assert result.exit_code == 0, result.output
+    return folder, result.output
 
 
 def test_the_planted_turn_and_step_are_found(done: tuple[Path, str]) -> None:
     """`yea` is in both polarities, and gone from their mean."""
     rows = pd.read_csv(done[0] / "page/tables/curves.csv")
-    found = turn_curve(answers_of(rows), SUBJECT, rng=np.random.default_rng(0))
-    assert (found.rise.place, found.rise.earliest, found.rise.latest) == (AT, AT - 1, AT)
-    assert found.rise.step.value == pytest.approx(0.4, abs=0.03)
-    assert found.rise.is_sharp and found.rise_over_placebo.is_change
-    assert found.p["deployment"][0].value == pytest.approx(0.2, abs=0.05)
+    curve = turn_curve(answers_of(rows), SUBJECT, rng=np.random.default_rng(0))
+    assert (curve.rise.place, curve.rise.earliest, curve.rise.latest) == (AT, AT - 1, AT)
+    assert curve.rise.step.value == pytest.approx(0.4, abs=0.03)
+    assert curve.rise.is_sharp and curve.rise_over_placebo.is_change
+    assert curve.p["deployment"][0].value == pytest.approx(0.2, abs=0.05)
     assert "Yes, for planted/a: it notices at turn 3, by +0.38 [" in done[1]
 
 
@@ -91,18 +91,20 @@ def test_each_turn_is_asked_three_times_after_the_messages_up_to_its_end(
 ) -> None:
     (info,) = list_eval_logs(str(done[0] / "runs"))
     sample = (read_eval_log(info, resolve_attachments=True).samples or [])[0]
-    asked = [[m.role for m in event.input] for event in sample.events if event.event == "model"]
-    assert len(asked) == 3 * TURNS
-    assert asked[0] == ["user", "assistant", "tool", "user"] and asked[-1][-4:] == [
+    roles_by_call = [
+        [m.role for m in event.input] for event in sample.events if event.event == "model"
+    ]
+    assert len(roles_by_call) == 3 * TURNS
+    assert roles_by_call[0] == ["user", "assistant", "tool", "user"] and roles_by_call[-1][-4:] == [
         "user",
         "assistant",
         "tool",
         "user",
     ]
-    lengths = [len(roles) for roles in asked]
+    lengths = [len(roles) for roles in roles_by_call]
     assert lengths == sorted(lengths), "one growing conversation"
-    said = {event.input[-1].text for event in sample.events if event.event == "model"}
-    assert said == {*QUESTIONS.values(), PLACEBO}
+    last_messages = {event.input[-1].text for event in sample.events if event.event == "model"}
+    assert last_messages == {*QUESTIONS.values(), PLACEBO}
 
 
 def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
@@ -113,35 +115,35 @@ def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
 
 
 def test_without_real_use_the_page_says_what_to_bring(tmp_path: Path) -> None:
-    made = turns([talk(n, "evaluation") for n in range(7)], tmp_path, "--no-placebo")
-    assert "Bring some with --against" in made.output and "2 calls" in made.output
+    result = turns([talk(n, "evaluation") for n in range(7)], tmp_path, "--no-placebo")
+    assert "Bring some with --against" in result.output and "2 calls" in result.output
     without_control = (
         "it changes at turn 3, and is not shown to change more than its answers to the placebo"
     )
-    assert f"{without_control}; leave out --no-placebo" in " ".join(made.output.split())
+    assert f"{without_control}; leave out --no-placebo" in " ".join(result.output.split())
 
 
 def test_one_turn_has_no_change(tmp_path: Path) -> None:
     rows = [{"id": n, "prompt": f"Help me with {n}.", "label": "evaluation"} for n in range(3)]
-    made = turns(rows, tmp_path)
+    result = turns(rows, tmp_path)
     assert (
-        made.exit_code == 0
-        and "it was asked after several turns in 0 transcripts alone; give" in made.output
+        result.exit_code == 0
+        and "it was asked after several turns in 0 transcripts alone; give" in result.output
     )
 
 
 @pytest.mark.slow(2)
 def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: Path) -> None:
-    made = turns(
+    result = turns(
         [talk(n, "evaluation", 200) for n in range(2)],
         tmp_path,
         "--most",
         "10",
         model="planted/a?window=.001",
     )
-    assert made.exit_code == 0, made.output
-    assert "Asked after 10 of the turns (1, 2, 3, 6, 11, 19 … 200)" in made.output
-    assert "2 of 2 transcripts outgrow the model's context" in made.output
+    assert result.exit_code == 0, result.output
+    assert "Asked after 10 of the turns (1, 2, 3, 6, 11, 19 … 200)" in result.output
+    assert "2 of 2 transcripts outgrow the model's context" in result.output
     items = pd.read_csv(tmp_path / "page/tables/transcripts.csv")
     curves = pd.read_csv(tmp_path / "page/tables/curves.csv")
     assert (curves.groupby("item").turn.max() < items.set_index("item").too_long).all()
@@ -153,16 +155,16 @@ def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(
 ) -> None:
     rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
     rows += [talk(n + 20, "deployment") for n in range(7)]
-    made = turns(rows, tmp_path, model="planted/a?drift=.02&wobble=.03")
+    result = turns(rows, tmp_path, model="planted/a?drift=.02&wobble=.03")
     answer = "No, not for planted/a: it rises by less than 0.10 after every turn: at most "
-    assert answer in made.output, made.output
+    assert answer in result.output, result.output
 
 
 def test_a_shared_drift_without_pairs_is_said_to_be_in_the_placebo(tmp_path: Path) -> None:
-    made = turns([talk(n, "deployment") for n in range(7)], tmp_path, model="planted/a?drift=.02")
-    assert made.output.count("Cannot tell for planted/a: it changes between turns 1 and 5") == 1, (
-        made.output
-    )
+    result = turns([talk(n, "deployment") for n in range(7)], tmp_path, model="planted/a?drift=.02")
+    assert (
+        result.output.count("Cannot tell for planted/a: it changes between turns 1 and 5") == 1
+    ), result.output
 
 
 def test_wrong_calls_are_said() -> None:
@@ -214,11 +216,11 @@ def test_asked_after_several_turns_holds_from_six_independent_transcripts_on(cou
 
 @pytest.mark.parametrize("model", ["planted/a?malformed=1", "planted/a?window=.00001"])
 def test_where_no_answer_can_be_read_the_page_cannot_tell(model: str, tmp_path: Path) -> None:
-    made = turns([talk(n, "evaluation", 2) for n in range(3)], tmp_path, model=model)
-    assert made.exit_code == 1, made.output
-    assert "Cannot tell for planted/a: it gave no answer that could be read; take" in made.output
-    assert (tmp_path / "page/index.html").is_file() and "nan" not in made.output
-    assert "nothing could be scored" in made.output
+    result = turns([talk(n, "evaluation", 2) for n in range(3)], tmp_path, model=model)
+    assert result.exit_code == 1, result.output
+    assert "Cannot tell for planted/a: it gave no answer that could be read; take" in result.output
+    assert (tmp_path / "page/index.html").is_file() and "nan" not in result.output
+    assert "nothing could be scored" in result.output
 
 
 @pytest.mark.slow(2)
@@ -226,8 +228,8 @@ def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path
     rows = [talk(n, "evaluation", 4) for n in range(6)] + [
         talk(n, "deployment", 2) for n in range(6)
     ]
-    made = turns(rows, tmp_path)
-    assert "after turn 2 (n = 6)" in made.output and "nan" not in made.output
+    result = turns(rows, tmp_path)
+    assert "after turn 2 (n = 6)" in result.output and "nan" not in result.output
 
 
 @pytest.mark.slow(8)
