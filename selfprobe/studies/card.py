@@ -735,7 +735,7 @@ def rated_prompts(
     )
     rated = []
     for item, score, error, apart in zip(
-        items, scores.scores, scores.errors, scores.apart, strict=True
+        items, scores.scores, scores.errors, scores.distance_errors, strict=True
     ):
         own_picks = [pick for pick in set_picks if pick.one == item]
         won = sum(pick.won > 0.5 for pick in own_picks)
