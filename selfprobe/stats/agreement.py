@@ -26,7 +26,7 @@ from selfprobe.stats.estimate import (
 )
 
 BoolArray = npt.NDArray[np.bool_]
-CALIBRATION_BINS = 10
+STATED_BINS = 10
 """Number of bins of stated probabilities, in the expected calibration error and its figure."""
 
 
@@ -401,9 +401,7 @@ def _jackknife(
     return standard_error, cluster_count
 
 
-def debiased_ece(
-    p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = CALIBRATION_BINS
-) -> float:
+def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = STATED_BINS) -> float:
     """Expected calibration error in equal-mass bins, L2, less its own sampling noise (Kumar et al.
     2019, §4.2).
     """
@@ -419,7 +417,7 @@ def ece(
     clusters: npt.ArrayLike,
     *,
     unit: str = "source",
-    bins: int = CALIBRATION_BINS,
+    bins: int = STATED_BINS,
 ) -> Estimate:
     """`debiased_ece` with a 95 % interval: t on its square, the standard error a jackknife over
     clusters, same bins.
@@ -526,7 +524,7 @@ def precision_estimate(tpr: Estimate, tnr: Estimate, prevalence: float) -> Estim
 
 RATE_LEVEL = 0.95
 """Level of the intervals of rates."""
-POSTERIOR_DRAWS = 20_000
+RATE_DRAWS = 20_000
 """Number of draws of a corrected rate."""
 JUDGE_DRIFT = 0.1
 """Change of a judge's sensitivity or specificity from one set to another whose effect is shown."""
@@ -605,13 +603,13 @@ def labelled_within(
     r = flagged.value
     rng = np.random.default_rng(0)
     drawn_rates = rng.beta(
-        r * independent_count + 0.5, (1 - r) * independent_count + 0.5, POSTERIOR_DRAWS
+        r * independent_count + 0.5, (1 - r) * independent_count + 0.5, RATE_DRAWS
     )
     true_in_flagged = _posterior_shares(of_flagged, rng)
     true_in_others = _posterior_shares(of_others, rng)
     true_flagged = 0.0
     false_flagged = 0.0
-    drawn = np.zeros(POSTERIOR_DRAWS)
+    drawn = np.zeros(RATE_DRAWS)
     if r:
         true_flagged = r * of_flagged.value
         false_flagged = r * (1 - of_flagged.value)
@@ -637,7 +635,7 @@ def labelled_within(
 
 def _posterior_shares(share: Share, rng: np.random.Generator) -> FloatArray:
     """Draws of a share under Jeffreys' prior."""
-    return rng.beta(share.hits + 0.5, share.total - share.hits + 0.5, POSTERIOR_DRAWS)
+    return rng.beta(share.hits + 0.5, share.total - share.hits + 0.5, RATE_DRAWS)
 
 
 def labelled_elsewhere(
