@@ -26,7 +26,7 @@ from selfprobe.stats.estimate import (
 )
 
 BoolArray = npt.NDArray[np.bool_]
-BINS = 10
+STATED_BINS = 10
 """Number of bins of stated probabilities, in the expected calibration error and its figure."""
 
 
@@ -94,17 +94,19 @@ def cohen_kappa(a: BoolArray, b: BoolArray) -> float:
     """Cohen's kappa of two yes/no ratings; NaN when chance agreement is 1 (both constant and
     equal).
     """
-    expected = a.mean() * b.mean() + (1 - a.mean()) * (1 - b.mean())
-    return float("nan") if expected >= 1 else float(((a == b).mean() - expected) / (1 - expected))
+    first_share = a.mean()
+    second_share = b.mean()
+    expected = first_share * second_share + (1 - first_share) * (1 - second_share)
+    if expected >= 1:
+        return math.nan
+    return float(((a == b).mean() - expected) / (1 - expected))
 
 
 def pearson(a: FloatArray, b: FloatArray) -> float:
     """Pearson's correlation; NaN where one of the two never varies."""
-    return (
-        float("nan")
-        if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0
-        else float(np.corrcoef(a, b)[0, 1])
-    )
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(np.corrcoef(a, b)[0, 1])
 
 
 def agreement(
@@ -124,16 +126,24 @@ def agreement(
         rng: Generator of the bootstrap.
         unit: What a cluster is.
     """
-    first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
-    observed = float((first == second).mean()) if len(first) else float("nan")
-    q = (first.mean() + second.mean()) / 2 if len(first) else float("nan")
+    first_verdicts = np.asarray(a, dtype=bool)
+    second_verdicts = np.asarray(b, dtype=bool)
+    observed = math.nan
+    mean_share = math.nan
+    if len(first_verdicts):
+        observed = float((first_verdicts == second_verdicts).mean())
+        mean_share = (first_verdicts.mean() + second_verdicts.mean()) / 2
+    ac1_chance = 2 * mean_share * (1 - mean_share)
+    kappa = bootstrap(
+        cohen_kappa, first_verdicts, second_verdicts, clusters=clusters, rng=rng, unit=unit
+    )
     return Agreement(
-        n=len(first),
+        n=len(first_verdicts),
         observed=observed,
-        kappa=bootstrap(cohen_kappa, first, second, clusters=clusters, rng=rng, unit=unit),
+        kappa=kappa,
         pabak=2 * observed - 1,
-        ac1=float((observed - 2 * q * (1 - q)) / (1 - 2 * q * (1 - q))),
-        mcnemar_p=mcnemar(first, second),
+        ac1=float((observed - ac1_chance) / (1 - ac1_chance)),
+        mcnemar_p=mcnemar(first_verdicts, second_verdicts),
     )
 
 
@@ -164,45 +174,48 @@ def agreement_p(
         rng: Generator of the exchanges.
         draws: Number of exchanges.
     """
-    names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(names) < FEW:
+    cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
+    if len(cluster_names) < FEW:
         return math.nan
-    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
+    first_verdicts = np.asarray(a, dtype=float)
+    second_verdicts = np.asarray(b, dtype=float)
+    if np.ptp(first_verdicts) == 0 or np.ptp(second_verdicts) == 0:
         return math.nan
-    sizes = np.bincount(inverse)
-    first_shares, second_shares = (
-        np.bincount(inverse, first) / sizes,
-        np.bincount(inverse, second) / sizes,
-    )
-    between_order = np.argsort(rng.random((draws, len(names))), axis=1)
-    between = _exchange_p(first_shares - first_shares.mean(), second_shares, between_order)
-    if len(names) == len(first):
-        return between
-    by_cluster = np.argsort(inverse, kind="stable")
-    within_order = np.argsort(inverse[by_cluster] + rng.random((draws, len(first))), axis=1)
-    deviations = (first - first_shares[inverse])[by_cluster]
-    within = _exchange_p(deviations, second[by_cluster], within_order)
-    return min(1.0, 2 * min(between, within))
+
+    cluster_sizes = np.bincount(cluster_of_row)
+    first_shares = np.bincount(cluster_of_row, first_verdicts) / cluster_sizes
+    second_shares = np.bincount(cluster_of_row, second_verdicts) / cluster_sizes
+    cluster_orders = np.argsort(rng.random((draws, len(cluster_names))), axis=1)
+    share_deviations = first_shares - first_shares.mean()
+    between_p = _exchange_p(share_deviations, second_shares, cluster_orders)
+    row_count = len(first_verdicts)
+    if len(cluster_names) == row_count:
+        return between_p
+
+    by_cluster = np.argsort(cluster_of_row, kind="stable")
+    row_orders = np.argsort(cluster_of_row[by_cluster] + rng.random((draws, row_count)), axis=1)
+    row_deviations = (first_verdicts - first_shares[cluster_of_row])[by_cluster]
+    within_p = _exchange_p(row_deviations, second_verdicts[by_cluster], row_orders)
+    return min(1.0, 2 * min(between_p, within_p))
 
 
-def _exchange_p(deviations: FloatArray, values: FloatArray, order: npt.NDArray[np.intp]) -> float:
+def _exchange_p(deviations: FloatArray, values: FloatArray, orders: npt.NDArray[np.intp]) -> float:
     """Share of orders of the values, the real one included, whose product with the deviations is as
     large.
     """
-    real = float(deviations @ values)
-    reached = int((values[order] @ deviations >= real - 1e-9).sum())
-    return (1 + reached) / (1 + len(order))
+    real_product = float(deviations @ values)
+    reached_count = int((values[orders] @ deviations >= real_product - 1e-9).sum())
+    return (1 + reached_count) / (1 + len(orders))
 
 
 def mcnemar(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
     """McNemar's exact p that both say yes equally often, `[row]`; NaN without rows."""
-    changes = [int((first & ~second).sum()), int((~first & second).sum())]
-    return (
-        min(1.0, 2 * float(special.bdtr(min(changes), sum(changes), 0.5)))
-        if len(first)
-        else float("nan")
-    )
+    if not len(first):
+        return math.nan
+    first_alone = int((first & ~second).sum())
+    second_alone = int((~first & second).sum())
+    fewer = min(first_alone, second_alone)
+    return min(1.0, 2 * float(special.bdtr(fewer, first_alone + second_alone, 0.5)))
 
 
 def kappa_curve(
@@ -220,40 +233,49 @@ def kappa_curve(
         rng: Generator of the draws, without replacement and separate for each row and method.
         resamples: Draws a size. Paper: 100, sizes 5 to 25 in steps of 2.
     """
-    a, b = np.asarray(votes, dtype=float), np.asarray(estimates, dtype=float)
-    if a.ndim != 2 or len(a) != len(b):
+    vote_array = np.asarray(votes, dtype=float)
+    estimate_array = np.asarray(estimates, dtype=float)
+    if vote_array.ndim != 2 or len(vote_array) != len(estimate_array):
         raise ValueError(
-            f"expected two [row, decision] arrays with the same rows, got {a.shape} and {b.shape}"
+            "expected two [row, decision] arrays with the same rows, "
+            f"got {vote_array.shape} and {estimate_array.shape}"
         )
-    sizes = list(range(5, min(a.shape[1], b.shape[1]) + 1, 2))
-    rows = []
+    decision_count = min(vote_array.shape[1], estimate_array.shape[1])
+    sizes = tuple(range(5, decision_count + 1, 2))
+    means = []
+    lows = []
+    highs = []
     for size in sizes:
         kappas = []
         for _ in range(resamples):
-            share, mean = _drawn(a, size, rng), _drawn(b, size, rng)
-            both = ~np.isnan(share) & ~np.isnan(mean) & (share != 0.5)
-            kappas.append(
-                cohen_kappa(share[both] > 0.5, mean[both] >= 0.5) if both.any() else float("nan")
-            )
-        defined = np.array([k for k in kappas if not np.isnan(k)])
-        rows.append(
-            (defined.mean(), *np.quantile(defined, [0.025, 0.975]))
-            if len(defined)
-            else (np.nan,) * 3
-        )
-    columns = np.array(rows, dtype=float).reshape(-1, 3).T
-    return KappaCurve(tuple(sizes), *(tuple(map(float, column)) for column in columns))
+            vote_shares = _drawn_means(vote_array, size, rng)
+            mean_estimates = _drawn_means(estimate_array, size, rng)
+            is_decided = ~np.isnan(vote_shares) & ~np.isnan(mean_estimates) & (vote_shares != 0.5)
+            if is_decided.any():
+                voted = vote_shares[is_decided] > 0.5
+                estimated = mean_estimates[is_decided] >= 0.5
+                kappas.append(cohen_kappa(voted, estimated))
+        defined_kappas = np.array([kappa for kappa in kappas if not math.isnan(kappa)])
+        if not len(defined_kappas):
+            defined_kappas = np.array([math.nan])
+        low, high = np.quantile(defined_kappas, [0.025, 0.975])
+        means.append(float(defined_kappas.mean()))
+        lows.append(float(low))
+        highs.append(float(high))
+    return KappaCurve(sizes, tuple(means), tuple(lows), tuple(highs))
 
 
-def _drawn(values: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+def _drawn_means(values: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
     """Mean of `size` decisions drawn without replacement from each row; NaN where all drawn ones
     are unscored.
     """
-    at = rng.permuted(np.tile(np.arange(values.shape[1]), (len(values), 1)), axis=1)[:, :size]
-    drawn = np.take_along_axis(values, at, axis=1)
-    scored = ~np.isnan(drawn)
+    row_count, decision_count = values.shape
+    decisions = np.tile(np.arange(decision_count), (row_count, 1))
+    drawn_decisions = rng.permuted(decisions, axis=1)[:, :size]
+    drawn_values = np.take_along_axis(values, drawn_decisions, axis=1)
+    is_scored = ~np.isnan(drawn_values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(scored, drawn, 0).sum(axis=1) / scored.sum(axis=1))
+        return np.asarray(np.where(is_scored, drawn_values, 0).sum(axis=1) / is_scored.sum(axis=1))
 
 
 def equivalence(
@@ -273,23 +295,21 @@ def equivalence(
     that differ otherwise, and none of n does by chance. Equal verdicts throughout are equivalent
     within ± .1 from 29 clusters on.
     """
-    difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    estimate = clustered_mean(difference, clusters, unit=unit, level=0.90, interval="t")
-    half = (estimate.high - estimate.low) / 2
-    df = estimate.df
-    if not half > 0:
-        p = (
-            _equal_throughout(abs(estimate.value), margin) ** estimate.n
-            if estimate.n
-            else float("nan")
-        )
-        return Equivalence(estimate, margin, p, p < 0.05)
-    se = half / float(special.stdtrit(df, 0.95))
-    p = max(float(special.stdtr(df, -(s * estimate.value + margin) / se)) for s in (1, -1))
-    return Equivalence(estimate, margin, p, p < 0.05)
+    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    difference = clustered_mean(differences, clusters, unit=unit, level=0.90, interval="t")
+    half_width = (difference.high - difference.low) / 2
+    if half_width > 0:
+        standard_error = half_width / float(special.stdtrit(difference.df, 0.95))
+        distance_to_margin = margin - abs(difference.value)
+        p = float(special.stdtr(difference.df, -distance_to_margin / standard_error))
+    elif difference.n:
+        p = _largest_equal_share(abs(difference.value), margin) ** difference.n
+    else:
+        p = math.nan
+    return Equivalence(difference, margin, p, p < 0.05)
 
 
-def _equal_throughout(d: float, margin: float) -> float:
+def _largest_equal_share(d: float, margin: float) -> float:
     """The largest chance that a cluster differs by d where the mean is `margin` or more, scores
     being in [0, 1].
     """
@@ -305,24 +325,44 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
     it is below .05 in 9, 6 and 4 % of draws with 8, 12 and 30 sources; that of independent rows
     (paper 002) in 22 to 29 %.
     """
-    x, y = np.asarray(turns, dtype=float), np.asarray(errors, dtype=float)
+    x = np.asarray(turns, dtype=float)
+    y = np.asarray(errors, dtype=float)
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return Trend(float("nan"), float("nan"), float("nan"), float("nan"), float("nan"), len(x))
+        return Trend(math.nan, math.nan, math.nan, math.nan, math.nan, len(x))
     from scipy.stats import linregress  # here: slow to import
 
-    fit, a, b = linregress(x, y), x - x.mean(), y - y.mean()
-    se, n = _jackknife(_slope, np.stack([np.ones(len(x)), a, b, a * a, a * b], axis=1), clusters)
-    p = two_sided_p(fit.slope / se, n - 1) if se > 0 else float("nan")
+    fit = linregress(x, y)
+    x_deviations = x - x.mean()
+    y_deviations = y - y.mean()
+    summands = [
+        np.ones(len(x)),
+        x_deviations,
+        y_deviations,
+        x_deviations * x_deviations,
+        x_deviations * y_deviations,
+    ]
+    standard_error, cluster_count = _jackknife(_slope, np.stack(summands, axis=1), clusters)
+    p = math.nan
+    if standard_error > 0:
+        p = two_sided_p(fit.slope / standard_error, cluster_count - 1)
     return Trend(
-        float(fit.rvalue), p, float(fit.pvalue), float(fit.slope), float(fit.intercept), len(x)
+        r=float(fit.rvalue),
+        p=p,
+        p_rows=float(fit.pvalue),
+        slope=float(fit.slope),
+        intercept=float(fit.intercept),
+        n=len(x),
     )
 
 
 def _slope(sums: FloatArray) -> FloatArray:
-    """Slopes of least squares from `sums  # [..., (rows, x, y, x², x·y)]`; NaN where x does not vary."""
+    """Slopes of least squares from `sums  # [..., (rows, x, y, x², x·y)]`; NaN where x does not
+    vary.
+    """
     n, x, y, xx, xy = np.moveaxis(sums, -1, 0)
     spread = n * xx - x * x
-    return np.asarray((n * xy - x * y) / np.where(spread > 1e-9 * n * xx, spread, math.nan))
+    positive_spread = np.where(spread > 1e-9 * n * xx, spread, math.nan)
+    return np.asarray((n * xy - x * y) / positive_spread)
 
 
 def _jackknife(
@@ -339,28 +379,36 @@ def _jackknife(
         rows: Contribution of each row to the sums, `[row, column]`.
         clusters: Cluster of each row.
     """
-    names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
-    n = len(names)
-    if n < 2:
-        return math.nan, n
+    cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
+    cluster_count = len(cluster_names)
+    if cluster_count < 2:
+        return math.nan, cluster_count
 
-    def error(units: npt.NDArray[np.intp], count: int) -> float:
-        apart = np.stack([np.bincount(units, column, minlength=count) for column in rows.T], axis=1)
-        without = statistic(rows.sum(axis=0) - apart)
-        return float(np.sqrt((count - 1) / count * np.square(without - without.mean()).sum()))
+    def jackknife_error(unit_of_row: npt.NDArray[np.intp], unit_count: int) -> float:
+        sums_by_unit = np.stack(
+            [np.bincount(unit_of_row, column, minlength=unit_count) for column in rows.T], axis=1
+        )
+        values = statistic(rows.sum(axis=0) - sums_by_unit)
+        squares = np.square(values - values.mean())
+        return float(np.sqrt((unit_count - 1) / unit_count * squares.sum()))
 
-    se = error(inverse, n)
-    if n < FEW and not math.isnan(se):
-        se = float(np.fmax(se, error(np.arange(len(rows)), len(rows))))
-    return se if se > 1e-12 else math.nan, n
+    standard_error = jackknife_error(cluster_of_row, cluster_count)
+    if cluster_count < FEW and not math.isnan(standard_error):
+        row_error = jackknife_error(np.arange(len(rows)), len(rows))
+        standard_error = float(np.fmax(standard_error, row_error))
+    if not standard_error > 1e-12:
+        standard_error = math.nan
+    return standard_error, cluster_count
 
 
-def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = BINS) -> float:
+def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = STATED_BINS) -> float:
     """Expected calibration error in equal-mass bins, L2, less its own sampling noise (Kumar et al.
     2019, §4.2).
     """
-    stated, truth = np.asarray(p, dtype=float), np.asarray(positive, dtype=float)
-    return float(np.sqrt(np.maximum(0.0, _squared_ece(_bin_sums(stated, truth, bins).sum(axis=0)))))
+    stated = np.asarray(p, dtype=float)
+    truth = np.asarray(positive, dtype=float)
+    squared = _squared_ece(_bin_sums(stated, truth, bins).sum(axis=0))
+    return float(np.sqrt(np.maximum(0.0, squared)))
 
 
 def ece(
@@ -369,7 +417,7 @@ def ece(
     clusters: npt.ArrayLike,
     *,
     unit: str = "source",
-    bins: int = BINS,
+    bins: int = STATED_BINS,
 ) -> Estimate:
     """`debiased_ece` with a 95 % interval: t on its square, the standard error a jackknife over
     clusters, same bins.
@@ -377,20 +425,26 @@ def ece(
     The square is what is debiased, and it may be below 0; it is clipped there before the interval
     is taken, so that an error of 0 has an upper end too.
     """
-    stated, truth = np.asarray(p, dtype=float), np.asarray(positive, dtype=float)
+    stated = np.asarray(p, dtype=float)
+    truth = np.asarray(positive, dtype=float)
     if not len(stated):
         return undefined("no probability is stated", unit=unit)
     rows = _bin_sums(stated, truth, bins)
     squared = float(np.maximum(0.0, _squared_ece(rows.sum(axis=0))))  # NaN stays NaN
     value = math.sqrt(squared)
-    se, n = _jackknife(partial(_squared_ece, few="skip"), rows, clusters)
-    if math.isnan(se) or math.isnan(squared):
+
+    squared_error, cluster_count = _jackknife(partial(_squared_ece, few="skip"), rows, clusters)
+    if math.isnan(squared_error) or math.isnan(squared):
         return undefined(
-            f"no interval from {n} {unit}s that are alike", n=n, unit=unit, value=value
+            f"no interval from {cluster_count} {unit}s that are alike",
+            n=cluster_count,
+            unit=unit,
+            value=value,
         )
-    half = -float(special.stdtrit(n - 1, 0.025)) * se
-    low, high = (math.sqrt(max(0.0, squared + sign * half)) for sign in (-1, 1))
-    return Estimate(value, low, min(1.0, high), n, unit)
+    half_width = -float(special.stdtrit(cluster_count - 1, 0.025)) * squared_error
+    low = math.sqrt(max(0.0, squared - half_width))
+    high = math.sqrt(max(0.0, squared + half_width))
+    return Estimate(value, low, min(1.0, high), cluster_count, unit)
 
 
 def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
@@ -400,26 +454,30 @@ def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
     have less than two rows.
     """
     values = np.asarray(stated, dtype=float)
-    order, n = np.argsort(values, kind="stable"), len(values)
-    untied = np.flatnonzero(
-        np.diff(values[order], prepend=-math.inf) > 1e-12
-    )  # places that a cut may stand before
+    row_count = len(values)
+    ascending = np.argsort(values, kind="stable")
+    steps = np.diff(values[ascending], prepend=-math.inf)
+    untied_places = np.flatnonzero(steps > 1e-12)  # a cut may stand before them
+
     cuts = [0]
-    for part in np.array_split(np.arange(n), min(bins, max(1, n // 2)))[1:]:
-        cut = int(untied[np.argmin(np.abs(untied - part[0]))])
-        if cut - cuts[-1] >= 2 and n - cut >= 2:
+    bin_count = min(bins, max(1, row_count // 2))
+    for places in np.array_split(np.arange(row_count), bin_count)[1:]:
+        nearest = np.argmin(np.abs(untied_places - places[0]))
+        cut = int(untied_places[nearest])
+        if cut - cuts[-1] >= 2 and row_count - cut >= 2:
             cuts.append(cut)
-    of = np.empty(n, dtype=np.intp)
-    of[order] = np.searchsorted(cuts, np.arange(n), side="right") - 1
-    return of
+
+    bin_of_row = np.empty(row_count, dtype=np.intp)
+    bin_of_row[ascending] = np.searchsorted(cuts, np.arange(row_count), side="right") - 1
+    return bin_of_row
 
 
 def _bin_sums(stated: FloatArray, truth: FloatArray, bins: int) -> FloatArray:
     """Contribution of each row to the counts, stated probabilities and truths of each bin, [row,
     3·bin].
     """
-    of = np.eye(bins)[equal_mass(stated, bins)]
-    return np.concatenate([of, of * stated[:, None], of * truth[:, None]], axis=1)
+    in_bin = np.eye(bins)[equal_mass(stated, bins)]
+    return np.concatenate([in_bin, in_bin * stated[:, None], in_bin * truth[:, None]], axis=1)
 
 
 def _squared_ece(sums: FloatArray, *, few: Literal["nan", "skip"] = "nan") -> FloatArray:
@@ -427,18 +485,21 @@ def _squared_ece(sums: FloatArray, *, few: Literal["nan", "skip"] = "nan") -> Fl
     to take off.
     """
     size, stated, truth = np.split(sums.round(12), 3, axis=-1)
-    many = np.maximum(size, 2)
-    share = truth / many
-    square = (stated / many - share) ** 2 - share * (1 - share) / (many - 1)
-    lost = 0.0 if few == "skip" else math.nan
-    parts = np.where(size > 1, size * square, np.where(size > 0, lost, 0.0))
-    return np.asarray(parts.sum(axis=-1) / size.sum(axis=-1))
+    size_of_many = np.maximum(size, 2)
+    share = truth / size_of_many
+    noise = share * (1 - share) / (size_of_many - 1)
+    square = (stated / size_of_many - share) ** 2 - noise
+    square_of_one_row = 0.0 if few == "skip" else math.nan
+    square_of_few = np.where(size > 0, square_of_one_row, 0.0)
+    summands = np.where(size > 1, size * square, square_of_few)
+    return np.asarray(summands.sum(axis=-1) / size.sum(axis=-1))
 
 
 def precision_at(tpr: float, tnr: float, prevalence: float) -> float:
     """Share of "evaluation" verdicts that are right, where evaluations are this rare."""
-    called = prevalence * tpr + (1 - prevalence) * (1 - tnr)
-    return prevalence * tpr / called if called > 0 else float("nan")
+    true_alarms = prevalence * tpr
+    alarms = true_alarms + (1 - prevalence) * (1 - tnr)
+    return true_alarms / alarms if alarms > 0 else math.nan
 
 
 def precision_estimate(tpr: Estimate, tnr: Estimate, prevalence: float) -> Estimate:
@@ -448,26 +509,26 @@ def precision_estimate(tpr: Estimate, tnr: Estimate, prevalence: float) -> Estim
     however they go together.
     """
     value = precision_at(tpr.value, tnr.value, prevalence)
-    n, unit = min(tpr.n, tnr.n), tpr.unit
-    if missing := next((rate.reason for rate in (tpr, tnr) if math.isnan(rate.low)), None):
-        return undefined(missing, n=n, unit=unit, value=value)
-    ends = [
-        precision_at(getattr(tpr, end), getattr(tnr, end), prevalence) for end in ("low", "high")
-    ]
-    return Estimate(
-        value,
-        ends[0] if ends[0] == ends[0] else 0.0,
-        ends[1] if ends[1] == ends[1] else 1.0,
-        n,
-        unit,
-    )
+    n = min(tpr.n, tnr.n)
+    for rate in (tpr, tnr):
+        if math.isnan(rate.low):
+            return undefined(rate.reason, n=n, unit=tpr.unit, value=value)
+    low = precision_at(tpr.low, tnr.low, prevalence)
+    high = precision_at(tpr.high, tnr.high, prevalence)
+    if math.isnan(low):
+        low = 0.0
+    if math.isnan(high):
+        high = 1.0
+    return Estimate(value, low, high, n, tpr.unit)
 
 
-LEVEL = 0.95
-DRAWS = 20_000
-DRIFT = 0.1
+RATE_LEVEL = 0.95
+"""Level of the intervals of rates."""
+RATE_DRAWS = 20_000
+"""Number of draws of a corrected rate."""
+JUDGE_DRIFT = 0.1
 """Change of a judge's sensitivity or specificity from one set to another whose effect is shown."""
-_Z = -float(special.ndtri((1 - LEVEL) / 2))
+_Z = -float(special.ndtri((1 - RATE_LEVEL) / 2))
 
 
 @dataclass(frozen=True)
@@ -475,18 +536,19 @@ class Share:
     """k out of n."""
 
     hits: int
-    of: int
+    total: int
 
     @property
     def value(self) -> float:
-        """Share as a number; NaN where n is 0."""
-        return self.hits / self.of if self.of else math.nan
+        """Share as a number; NaN where the total is 0."""
+        return self.hits / self.total if self.total else math.nan
 
     def estimate(self, unit: str) -> Estimate:
         """Share with Wilson's interval."""
-        if not self.of:
+        if not self.total:
             return undefined("none is labelled", unit=unit)
-        return Estimate(self.value, *wilson(self.value, self.of), self.of, unit)
+        low, high = wilson(self.value, self.total)
+        return Estimate(self.value, low, high, self.total, unit)
 
 
 @dataclass(frozen=True)
@@ -527,41 +589,57 @@ def labelled_within(
         independent: Number of independent cases that the judged ones count for. Default: all.
         unit: What was judged.
     """
-    n = flagged.of if independent is None else independent
+    independent_count = flagged.total if independent is None else independent
     rate = flagged.estimate(unit)
-    for share, there, name in (
-        (of_flagged, flagged.hits, "flagged"),
-        (of_others, flagged.of - flagged.hits, "not flagged"),
-    ):
-        if there and not share.of:
-            return Prevalence(
-                rate,
-                undefined(f"none of the {there} {name} is labelled", unit=unit),
-                math.nan,
-                math.nan,
-            )
+    other_count = flagged.total - flagged.hits
+    reason = ""
+    if flagged.hits and not of_flagged.total:
+        reason = f"none of the {flagged.hits} flagged is labelled"
+    elif other_count and not of_others.total:
+        reason = f"none of the {other_count} not flagged is labelled"
+    if reason:
+        return Prevalence(rate, undefined(reason, unit=unit), math.nan, math.nan)
+
     r = flagged.value
-    hit, missed = (
-        r * (of_flagged.value if r else 0.0),
-        (1 - r) * (of_others.value if r < 1 else 0.0),
-    )
-    value = hit + missed
     rng = np.random.default_rng(0)
-    drawn_r = rng.beta(r * n + 0.5, (1 - r) * n + 0.5, DRAWS)
-    a, b = (rng.beta(s.hits + 0.5, s.of - s.hits + 0.5, DRAWS) for s in (of_flagged, of_others))
-    drawn = drawn_r * (a if r else 0.0) + (1 - drawn_r) * (b if r < 1 else 0.0)
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    alone = r * (1 - of_flagged.value) if r else 0.0
+    drawn_rates = rng.beta(
+        r * independent_count + 0.5, (1 - r) * independent_count + 0.5, RATE_DRAWS
+    )
+    true_in_flagged = _posterior_shares(of_flagged, rng)
+    true_in_others = _posterior_shares(of_others, rng)
+    true_flagged = 0.0
+    false_flagged = 0.0
+    drawn = np.zeros(RATE_DRAWS)
+    if r:
+        true_flagged = r * of_flagged.value
+        false_flagged = r * (1 - of_flagged.value)
+        drawn += drawn_rates * true_in_flagged
+    true_unflagged = 0.0
+    if r < 1:
+        true_unflagged = (1 - r) * of_others.value
+        drawn += (1 - drawn_rates) * true_in_others
+    value = true_flagged + true_unflagged
+
+    tail = (1 - RATE_LEVEL) / 2
+    low, high = np.quantile(drawn, [tail, (1 + RATE_LEVEL) / 2])
+    corrected = Estimate(
+        value, min(float(low), value), max(float(high), value), round(independent_count), unit
+    )
     return Prevalence(
         flagged=rate,
-        corrected=Estimate(value, min(float(low), value), max(float(high), value), round(n), unit),
-        sensitivity=hit / value if value else math.nan,
-        specificity=1 - alone / (1 - value) if value < 1 else math.nan,
+        corrected=corrected,
+        sensitivity=true_flagged / value if value else math.nan,
+        specificity=1 - false_flagged / (1 - value) if value < 1 else math.nan,
     )
+
+
+def _posterior_shares(share: Share, rng: np.random.Generator) -> FloatArray:
+    """Draws of a share under Jeffreys' prior."""
+    return rng.beta(share.hits + 0.5, share.total - share.hits + 0.5, RATE_DRAWS)
 
 
 def labelled_elsewhere(
-    flagged: Share, hits: Share, left: Share, *, unit: str = "text"
+    flagged: Share, sensitivity: Share, specificity: Share, *, unit: str = "text"
 ) -> Prevalence:
     """Prevalence where the judge was checked on labelled cases of another set: Rogan and Gladen
     (1978).
@@ -572,49 +650,60 @@ def labelled_elsewhere(
 
     Args:
         flagged: Cases that the judge flags, out of all.
-        hits: Flagged cases among those that people call true.
-        left: Cases without a flag among those that people call not true.
+        sensitivity: Flagged cases among those that people call true.
+        specificity: Cases without a flag among those that people call not true.
         unit: What was judged.
     """
     rate = flagged.estimate(unit)
-    given = (hits.value, left.value)
-    if not flagged.of or not hits.of or not left.of:
-        why = (
-            "nothing was judged"
-            if not flagged.of
-            else f"nothing is labelled {'no' if hits.of else 'yes'}"
+    reason = ""
+    if not flagged.total:
+        reason = "nothing was judged"
+    elif not sensitivity.total:
+        reason = "nothing is labelled yes"
+    elif not specificity.total:
+        reason = "nothing is labelled no"
+    if reason:
+        no_rate = undefined(reason, unit=unit)
+        return Prevalence(rate, no_rate, sensitivity.value, specificity.value)
+    value_above_chance = sensitivity.value + specificity.value - 1
+    if sensitivity.value + specificity.value <= 1:
+        reason = (
+            "the judge is no better than chance: "
+            f"sensitivity {sensitivity.value:.2f}, specificity {specificity.value:.2f}"
         )
-        return Prevalence(rate, undefined(why, unit=unit), *given)
-    if hits.value + left.value <= 1:
-        why = f"the judge is no better than chance: sensitivity {hits.value:.2f}, specificity {left.value:.2f}"
-        return Prevalence(rate, undefined(why, n=flagged.of, unit=unit), *given)
-    raw = (flagged.value + left.value - 1) / (hits.value + left.value - 1)
-    n, p = flagged.of + _Z**2, (flagged.hits + _Z**2 / 2) / (flagged.of + _Z**2)
-    ours, others = hits.of + 2, left.of + 2
-    se, sp = (hits.hits + 1) / ours, (left.hits + 1) / others
+        no_rate = undefined(reason, n=flagged.total, unit=unit)
+        return Prevalence(rate, no_rate, sensitivity.value, specificity.value)
+
+    raw_value = (flagged.value + specificity.value - 1) / value_above_chance
+    value = min(max(raw_value, 0.0), 1.0)
+    clipped = ""
+    if value != raw_value:
+        clipped = f"the correction gives {raw_value:.3f}, which is no share: cut to {value:.0f}"
+
+    # the numbers of the paper's formula: shares with their adjusted counts
+    n = flagged.total + _Z**2
+    p = (flagged.hits + _Z**2 / 2) / n
+    n_se = sensitivity.total + 2
+    n_sp = specificity.total + 2
+    se = (sensitivity.hits + 1) / n_se
+    sp = (specificity.hits + 1) / n_sp
     youden = se + sp - 1
     centre = (p + sp - 1) / youden
-    parts = (
-        p * (1 - p) / n,
-        se * (1 - se) / ours * centre**2,
-        sp * (1 - sp) / others * (1 - centre) ** 2,
-    )
-    spread = math.sqrt(sum(parts)) / abs(youden)
-    shift = 2 * _Z**2 * (centre * se * (1 - se) / ours - (1 - centre) * sp * (1 - sp) / others)
-    low, high = (min(max(centre + shift + sign * _Z * spread, 0.0), 1.0) for sign in (-1, 1))
-    value = min(max(raw, 0.0), 1.0)
-    clipped = (
-        f"the correction gives {raw:.3f}, which is no share: cut to {value:.0f}"
-        if value != raw
-        else ""
-    )
-    return Prevalence(
-        rate, Estimate(value, min(low, value), max(high, value), flagged.of, unit), *given, clipped
-    )
+    se_variance = se * (1 - se) / n_se
+    sp_variance = sp * (1 - sp) / n_sp
+    variance = p * (1 - p) / n + se_variance * centre**2 + sp_variance * (1 - centre) ** 2
+    half_width = _Z * (math.sqrt(variance) / abs(youden))
+    se_shift = centre * se * (1 - se) / n_se
+    sp_shift = (1 - centre) * sp * (1 - sp) / n_sp
+    shift = 2 * _Z**2 * (se_shift - sp_shift)
+    low = min(max(centre + shift - half_width, 0.0), 1.0)
+    high = min(max(centre + shift + half_width, 0.0), 1.0)
+    corrected = Estimate(value, min(low, value), max(high, value), flagged.total, unit)
+    return Prevalence(rate, corrected, sensitivity.value, specificity.value, clipped)
 
 
 def drifted(
-    flagged: Share, sensitivity: float, specificity: float, *, by: float = DRIFT
+    flagged: Share, sensitivity: float, specificity: float, *, by: float = JUDGE_DRIFT
 ) -> tuple[float, float]:
     """Lowest and highest corrected rate if one of the two had changed by so much since the judge
     was checked.
@@ -622,11 +711,14 @@ def drifted(
     >>> drifted(Share(200, 1000), 0.8, 0.9)
     (0.0, 0.25)
     """
-    changed = [(sensitivity + sign * by, specificity) for sign in (-1, 1)]
-    changed += [(sensitivity, specificity + sign * by) for sign in (-1, 1)]
-    kept = [(min(a, 1.0), min(b, 1.0)) for a, b in changed]
-    rates = [
-        min(max((flagged.value + b - 1) / (a + b - 1), 0.0), 1.0) if a + b > 1 else 1.0
-        for a, b in kept
-    ]
+    drifts = [(-by, 0.0), (by, 0.0), (0.0, -by), (0.0, by)]
+    rates = []
+    for sensitivity_drift, specificity_drift in drifts:
+        drifted_sensitivity = min(sensitivity + sensitivity_drift, 1.0)
+        drifted_specificity = min(specificity + specificity_drift, 1.0)
+        above_chance = drifted_sensitivity + drifted_specificity - 1
+        rate = 1.0
+        if drifted_sensitivity + drifted_specificity > 1:
+            rate = (flagged.value + drifted_specificity - 1) / above_chance
+        rates.append(min(max(rate, 0.0), 1.0))
     return round(min(rates), 6), round(max(rates), 6)

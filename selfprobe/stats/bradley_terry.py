@@ -22,23 +22,23 @@ from selfprobe.stats.estimate import FloatArray
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 
-NONE = 0.05
+NO_SPREAD = 0.05
 """Standard deviation that counts as none, in log-odds."""
-PROMPTS = (NONE, 0.5, 1.0, 1.6, 2.3, 3.2, 4.5)
-REAL = (NONE, 0.8, 1.8, 3.2)
+PROMPT_SPREADS = (NO_SPREAD, 0.5, 1.0, 1.6, 2.3, 3.2, 4.5)
+REAL_SPREADS = (NO_SPREAD, 0.8, 1.8, 3.2)
 """The grid: standard deviations of prompts and of real conversations."""
-USUAL, WIDE = 2.5, 10.0
-"""Prior scales: the standard deviations are half-normal with USUAL, and the mean is normal with
-WIDE.
-"""
+USUAL_SPREAD = 2.5
+"""Scale of the half-normal prior of the standard deviations."""
+MEAN_DEVIATION = 10.0
+"""Standard deviation of the normal prior of the mean."""
 QUANTILE = 2.1
 """Number of standard errors to either side of a score."""
-CORRECTION = 0.5
+MEAN_CORRECTION = 0.5
 """Share of the first-order step from a mode to a mean that is taken. The whole step goes too far
 where pairs are few, and without it scores far from zero are too near. With both numbers .93 to .97
 of intervals hold the truth (docs/statistics.md); more do where all prompts are similar.
 """
-SMALL = 1e-3
+NEGLIGIBLE_WEIGHT = 1e-3
 """Share of the weight below which a point of the grid is left out."""
 
 
@@ -52,7 +52,7 @@ class Order:
     """Log-odds that each prompt wins against the average real conversation [prompt]."""
     errors: FloatArray
     """Standard error of each score [prompt]."""
-    apart: FloatArray
+    distance_errors: FloatArray
     """Standard error of each score's distance to the mean [prompt]."""
     spread: float
     """Standard deviation of prompts."""
@@ -73,36 +73,65 @@ def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, rea
         prompts, real: Number of prompts, and of real conversations.
     """
     if not len(won):
-        nothing = np.full(prompts, math.nan)
-        return Order(math.nan, nothing, nothing, nothing, math.nan, math.nan)
-    x, y, start = (
-        _design(ours, theirs, prompts, real),
-        won.astype(float),
-        np.zeros(1 + prompts + real),
-    )
-    fits: list[tuple[float, _Fit]] = []
-    for u, v in product(PROMPTS, REAL):
-        fits.append((u, _laplace(x, y, np.r_[WIDE, np.full(prompts, u), np.full(real, v)], start)))
-        start = fits[-1][1].z
-    marginals = np.array([fit.marginal for _, fit in fits])
-    prior = np.outer(_weights(PROMPTS), _weights(REAL)).ravel()
-    weights = special.softmax(marginals + np.log(prior))
-    weights = np.where(weights < SMALL, 0, weights) / weights[weights >= SMALL].sum()
-    kept = [
-        (weight, *fit.of_prompts(prompts))
-        for weight, (_, fit) in zip(weights, fits, strict=True)
+        no_scores = np.full(prompts, math.nan)
+        return Order(math.nan, no_scores, no_scores, no_scores, math.nan, math.nan)
+    design = _design(ours, theirs, prompts, real)
+    outcomes = won.astype(float)
+
+    fits: list[_Fit] = []
+    start = np.zeros(1 + prompts + real)
+    for prompt_spread, real_spread in product(PROMPT_SPREADS, REAL_SPREADS):
+        prompt_deviations = np.full(prompts, prompt_spread)
+        real_deviations = np.full(real, real_spread)
+        deviations = np.r_[MEAN_DEVIATION, prompt_deviations, real_deviations]
+        fit = _laplace(design, outcomes, deviations, start)
+        fits.append(fit)
+        start = fit.z
+
+    marginals = np.array([fit.marginal for fit in fits])
+    prior = np.outer(_prior_weights(PROMPT_SPREADS), _prior_weights(REAL_SPREADS)).ravel()
+    posterior = special.softmax(marginals + np.log(prior))
+    is_negligible = posterior < NEGLIGIBLE_WEIGHT
+    weights = np.where(is_negligible, 0, posterior) / posterior[~is_negligible].sum()
+    weighted_fits = [
+        (weight, fit.of_prompts(prompts))
+        for weight, fit in zip(weights, fits, strict=True)
         if weight
     ]
-    means, scores, errors, apart = (_mixed(kept, at) for at in (1, 2, 3, 5))
-    ratio = 2 * (marginals.max() - marginals[: len(REAL)].max())
+
+    def mixed(name: str) -> Any:
+        return sum(weight * getattr(numbers, name) for weight, numbers in weighted_fits)
+
+    def variance_between(name: str) -> Any:
+        """Variance of the points' means about the overall mean."""
+        mean = mixed(name)
+        return sum(
+            weight * (getattr(numbers, name) - mean) ** 2 for weight, numbers in weighted_fits
+        )
+
+    grid_spreads = np.repeat(PROMPT_SPREADS, len(REAL_SPREADS))
+    marginals_without_spread = marginals[: len(REAL_SPREADS)]
+    ratio = 2 * (marginals.max() - marginals_without_spread.max())
     return Order(
-        mean=float(means),
-        scores=scores,
-        errors=np.sqrt(errors + _between(kept, 2)),
-        apart=np.sqrt(apart + _between(kept, 4)),
-        spread=float(sum(weight * u for weight, (u, _) in zip(weights, fits, strict=True))),
+        mean=float(mixed("mean")),
+        scores=mixed("scores"),
+        errors=np.sqrt(mixed("score_variances") + variance_between("scores")),
+        distance_errors=np.sqrt(mixed("distance_variances") + variance_between("distances")),
+        spread=float(sum(weights * grid_spreads)),
         p=0.5 * float(special.chdtrc(1, ratio)) if ratio > 0 else 1.0,
     )
+
+
+@dataclass(frozen=True)
+class _PromptNumbers:
+    """The prompts at one point of the grid."""
+
+    mean: float
+    scores: FloatArray
+    score_variances: FloatArray
+    distances: FloatArray
+    """Distances to the mean, [prompt]."""
+    distance_variances: FloatArray
 
 
 @dataclass(frozen=True)
@@ -116,45 +145,58 @@ class _Fit:
     solve: Any
     """Function that solves a linear system with the Hessian."""
 
-    scaled: Any
+    scaled_design: Any
     """Design matrix in those units, sparse [pair, column]."""
 
-    def of_prompts(
-        self, prompts: int
-    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Mean; scores and their variances; distances to the mean and their variances [prompt]."""
-        inverse, own = self.solve(np.eye(len(self.z))), slice(1, 1 + prompts)
-        beta = self._centre(inverse) * self.deviations
-        variances = np.diag(inverse)[own] * self.deviations[own] ** 2
-        with_mean = inverse[0, own] * self.deviations[own] * WIDE
-        errors = variances + inverse[0, 0] * WIDE**2 + 2 * with_mean
-        return float(beta[0]), beta[0] + beta[own], errors, beta[own], variances
+    def of_prompts(self, prompts: int) -> _PromptNumbers:
+        """Posterior means and variances of so many prompts."""
+        covariance = self.solve(np.eye(len(self.z)))
+        coefficients = self._posterior_mean(covariance) * self.deviations
+        mean = coefficients[0]
+        prompt_columns = slice(1, 1 + prompts)
+        distances = coefficients[prompt_columns]
+        prompt_deviations = self.deviations[prompt_columns]
+        distance_variances = np.diag(covariance)[prompt_columns] * prompt_deviations**2
+        mean_variance = covariance[0, 0] * MEAN_DEVIATION**2
+        covariances_with_mean = covariance[0, prompt_columns] * prompt_deviations * MEAN_DEVIATION
+        return _PromptNumbers(
+            mean=float(mean),
+            scores=mean + distances,
+            score_variances=distance_variances + mean_variance + 2 * covariances_with_mean,
+            distances=distances,
+            distance_variances=distance_variances,
+        )
 
-    def _centre(self, inverse: FloatArray) -> FloatArray:
-        """Correction of z from its mode to its mean (Tierney, Kass & Kadane 1989, JASA 84:710)."""
-        p = special.expit(self.scaled @ self.z)
-        leverage = np.asarray(self.scaled.multiply(self.scaled @ inverse).sum(axis=1)).ravel()
-        pull = self.scaled.T @ (p * (1 - p) * (1 - 2 * p) * leverage)
-        return np.asarray(self.z - CORRECTION * self.solve(pull) / 2)
+    def _posterior_mean(self, covariance: FloatArray) -> FloatArray:
+        """z moved from its mode towards its mean (Tierney, Kass & Kadane 1989, JASA 84:710)."""
+        p = special.expit(self.scaled_design @ self.z)
+        design_covariance = self.scaled_design @ covariance
+        leverage = np.asarray(self.scaled_design.multiply(design_covariance).sum(axis=1)).ravel()
+        pull = self.scaled_design.T @ (p * (1 - p) * (1 - 2 * p) * leverage)
+        return np.asarray(self.z - MEAN_CORRECTION * self.solve(pull) / 2)
 
 
-def _laplace(x: Any, y: FloatArray, deviations: FloatArray, start: FloatArray) -> _Fit:
+def _laplace(design: Any, outcomes: FloatArray, deviations: FloatArray, start: FloatArray) -> _Fit:
     """A ridge logistic regression by Newton's method, and its marginal likelihood."""
     from scipy.sparse import diags, identity
     from scipy.sparse.linalg import splu
 
-    scaled, z, ridge = x @ diags(deviations), start.copy(), identity(len(start), format="csc")
+    scaled_design = design @ diags(deviations)
+    z = start.copy()
+    ridge = identity(len(start), format="csc")
     for _ in range(50):
-        p = special.expit(scaled @ z)
-        factors = splu((scaled.T @ diags(p * (1 - p)) @ scaled + ridge).tocsc())
-        step = factors.solve(scaled.T @ (y - p) - z)
+        p = special.expit(scaled_design @ z)
+        hessian = scaled_design.T @ diags(p * (1 - p)) @ scaled_design + ridge
+        factors = splu(hessian.tocsc())
+        step = factors.solve(scaled_design.T @ (outcomes - p) - z)
         z += step
         if np.abs(step).max() < 1e-6:
             break
-    linear = scaled @ z
-    likelihood = float(y @ linear - np.logaddexp(0, linear).sum() - z @ z / 2)
-    determinant = float(np.log(np.abs(factors.U.diagonal())).sum())
-    return _Fit(likelihood - determinant / 2, z, deviations, factors.solve, scaled)
+    log_odds = scaled_design @ z
+    log_posterior = float(outcomes @ log_odds - np.logaddexp(0, log_odds).sum() - z @ z / 2)
+    log_determinant = float(np.log(np.abs(factors.U.diagonal())).sum())
+    marginal = log_posterior - log_determinant / 2
+    return _Fit(marginal, z, deviations, factors.solve, scaled_design)
 
 
 def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
@@ -163,25 +205,17 @@ def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
     """
     from scipy.sparse import csc_matrix
 
-    rows, one = np.arange(len(ours)), np.ones(len(ours))
-    columns = np.concatenate([np.zeros(len(ours), dtype=np.intp), 1 + ours, 1 + prompts + theirs])
-    return csc_matrix(
-        (np.concatenate([one, one, -one]), (np.tile(rows, 3), columns)),
-        (len(ours), 1 + prompts + real),
-    )
+    pair_count = len(ours)
+    ones = np.ones(pair_count)
+    values = np.concatenate([ones, ones, -ones])
+    rows = np.tile(np.arange(pair_count), 3)
+    mean_columns = np.zeros(pair_count, dtype=np.intp)
+    columns = np.concatenate([mean_columns, 1 + ours, 1 + prompts + theirs])
+    return csc_matrix((values, (rows, columns)), (pair_count, 1 + prompts + real))
 
 
-def _weights(grid: tuple[float, ...]) -> FloatArray:
+def _prior_weights(spreads: tuple[float, ...]) -> FloatArray:
     """Prior weight of each standard deviation."""
-    points = np.array(grid)
-    return np.asarray(np.gradient(points) * np.exp(-((points / USUAL) ** 2) / 2))
-
-
-def _mixed(kept: list[tuple[Any, ...]], at: int) -> Any:
-    return sum(parts[0] * parts[at] for parts in kept)
-
-
-def _between(kept: list[tuple[Any, ...]], at: int) -> Any:
-    """Variance of the points' means about the overall mean."""
-    mean = _mixed(kept, at)
-    return sum(parts[0] * (parts[at] - mean) ** 2 for parts in kept)
+    points = np.array(spreads)
+    densities = np.exp(-((points / USUAL_SPREAD) ** 2) / 2)
+    return np.asarray(np.gradient(points) * densities)

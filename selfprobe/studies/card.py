@@ -786,7 +786,7 @@ def rated_prompts(
     )
     prompts = []
     for item, score, error, mean_error in zip(
-        items, ratings.scores, ratings.errors, ratings.apart, strict=True
+        items, ratings.scores, ratings.errors, ratings.distance_errors, strict=True
     ):
         item_picks = [pick for pick in set_picks if pick.one == item]
         won_count = sum(pick.won > 0.5 for pick in item_picks)

@@ -24,7 +24,7 @@ from selfprobe.stats.claim import (
     outcome_above_zero,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
-from selfprobe.studies.inside_numbers import Latent, OverBaselines
+from selfprobe.studies.inside_numbers import LatentNumbers, OverBaselines
 
 SMALLEST_LEAD = 0.05
 """Smallest AUROC above chance, or above a control, that matters."""
@@ -89,17 +89,20 @@ class ProbeNumbers:
     """Whether a saved probe was applied: its own training is not repeated."""
 
 
-def probe_numbers(held: Latent, after_placebo: Estimate, *, is_saved: bool) -> ProbeNumbers:
+def probe_numbers(
+    latent: LatentNumbers, after_placebo: Estimate, *, is_saved: bool
+) -> ProbeNumbers:
     """Numbers of the probe on which its claim rests."""
+    random_directions = latent.random_directions
     return ProbeNumbers(
-        across_wrappers=held.across,
-        across_formats=held.formats,
-        across_sources=held.sources,
+        across_wrappers=latent.across_wrappers,
+        across_formats=latent.across_formats,
+        across_sources=latent.across_sources,
         after_placebo=after_placebo,
-        train_score=held.chosen.probe.train_score,
-        shuffled=held.shuffled,
-        shuffled_p=held.p,
-        random_directions=held.chance[~np.isnan(held.chance)],
+        train_score=latent.chosen.probe.train_score,
+        shuffled=latent.shuffled,
+        shuffled_p=latent.shuffled_p,
+        random_directions=random_directions[~np.isnan(random_directions)],
         is_saved=is_saved,
     )
 
@@ -297,7 +300,9 @@ def _p_check(
 
 
 def _format_check(numbers: OverBaselines) -> Check:
-    """The requirement that labels are told apart within a format, which else might be what is read."""
+    """The requirement that labels are told apart within a format, which else might be what is
+    read.
+    """
     lead = _shifted(numbers.by_label, -CHANCE)
     outcome = outcome_above_zero(lead, smallest=SMALLEST_LEAD)
     is_format = numbers.by_format.low > CHANCE or numbers.by_format.high < CHANCE

@@ -21,11 +21,14 @@ from selfprobe.stats.estimate import Estimate, FloatArray, auroc_table, undefine
 
 BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]
-PREVALENCES = (0.01, 0.05, 0.1, 0.2, 0.5)
-FOLDS = 4
-RANDOM = 200
+States = npt.NDArray[np.floating[Any]]
+ALARM_PREVALENCES = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Shares of evaluations at which the precision of the probe's alarms is computed."""
+CHOICE_FOLDS = 4
+"""Largest number of folds in which a probe is chosen."""
+RANDOM_DIRECTION_COUNT = 200
 """Number of random directions that are tried."""
-ENOUGH = 9
+SUFFICIENT_WRAPPERS = 9
 """Number of wrappers from which on a direction need not be one of its wrapper."""
 
 
@@ -33,7 +36,7 @@ ENOUGH = 9
 class Grid:
     """Wrapped task texts as a model holds them: the training part."""
 
-    states: npt.NDArray[np.floating[Any]]  # [layer, row, d_model]
+    states: States  # [layer, row, d_model]
     evaluation: BoolArray  # [row]: whether an evaluation is announced
     wrapper: Names
     text: Names
@@ -44,28 +47,27 @@ class Grid:
     """Numbers of the blocks."""
 
     def __getitem__(self, rows: Any) -> "Grid":
-        names = ("evaluation", "wrapper", "text", "source", "format")
-        return replace(
-            self, states=self.states[:, rows], **{name: getattr(self, name)[rows] for name in names}
-        )
+        column_names = ("evaluation", "wrapper", "text", "source", "format")
+        columns = {name: getattr(self, name)[rows] for name in column_names}
+        return replace(self, states=self.states[:, rows], **columns)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenProbe:
     """A probe with what it was chosen by."""
 
     probe: Probe
-    at: int
+    layer_index: int
     """Place of its layer in the states."""
     spread: float
     """Standard deviation of its scores in training."""
 
-    def score(self, states: npt.NDArray[np.floating[Any]]) -> FloatArray:
+    def score(self, states: States) -> FloatArray:
         """Scores [row] of states [layer, row, d_model]; above 0 is an evaluation."""
-        return self.probe.score(_sided(states[self.at]))
+        return self.probe.score(_as_pairs(states[self.layer_index]))
 
 
-def _sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+def _as_pairs(states: States) -> States:
     """States [row, d_model] as a probe of pairs takes them, [row, order, side, d_model]: the other
     side is 0.
     """
@@ -73,8 +75,8 @@ def _sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any
 
 
 def choose_probe(
-    states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Names, layers: Sequence[int]
-) -> Chosen:
+    states: States, truth: BoolArray, groups: Names, layers: Sequence[int]
+) -> ChosenProbe:
     """The probe of these rows: layer, penalty and kind by AUROC out of fold, groups kept together.
 
     Args:
@@ -83,20 +85,32 @@ def choose_probe(
         groups: Wrapper of each row; of one wrapper the task texts.
         layers: Numbers of the blocks.
     """
-    folds = min(FOLDS, len(set(groups)))
-    supervision = Supervision(truth, groups, folds=folds)
-    nothing = np.zeros(states.shape[2])
+    supervision = Supervision(truth, groups, folds=_fold_count(groups))
+    no_state = np.zeros(states.shape[2])
 
-    def learnt(kind: Literal["supervised", "mean_difference"], at: int) -> Probe:
-        centre = (states[at].mean(axis=0, dtype=np.float64), nothing)
+    def learn_at(kind: Literal["supervised", "mean_difference"], layer_index: int) -> Probe:
+        layer_states = states[layer_index]
+        centre = (layer_states.mean(axis=0, dtype=np.float64), no_state)
         return learn(
-            kind, _sided(states[at]), supervision, layer=layers[at], orders="first", centre=centre
+            kind,
+            _as_pairs(layer_states),
+            supervision,
+            layer=layers[layer_index],
+            orders="first",
+            centre=centre,
         )
 
-    means = [learnt("mean_difference", at) for at in range(len(layers))]
-    at = best_layer([probe.train_score for probe in means])
-    found = max(means[at], learnt("supervised", at), key=lambda probe: probe.train_score)
-    return Chosen(found, at, float(found.score(_sided(states[at])).std()) or 1.0)
+    mean_probes = [learn_at("mean_difference", layer_index) for layer_index in range(len(layers))]
+    best_index = best_layer([probe.train_score for probe in mean_probes])
+    candidates = (mean_probes[best_index], learn_at("supervised", best_index))
+    probe = max(candidates, key=lambda candidate: candidate.train_score)
+
+    spread = float(probe.score(_as_pairs(states[best_index])).std())
+    return ChosenProbe(probe, best_index, spread if spread else 1.0)
+
+
+def _fold_count(groups: Names) -> int:
+    return min(CHOICE_FOLDS, len(set(groups)))
 
 
 def fold_groups(grid: Grid) -> Names:
@@ -104,134 +118,160 @@ def fold_groups(grid: Grid) -> Names:
     return grid.wrapper if len(set(grid.wrapper)) > 1 else grid.text
 
 
-def left_out(grid: Grid, by: Names, groups: Names | None = None) -> FloatArray:
-    """Scores [row], each by a probe whose whole choice never saw the row's `by`; in units of the
+def held_out_scores(grid: Grid, units: Names, groups: Names | None = None) -> FloatArray:
+    """Scores [row], each by a probe whose whole choice never saw the row's unit; in units of the
     spread in training.
     """
-    inner, out = fold_groups(grid) if groups is None else groups, np.full(len(by), math.nan)
-    for name in np.unique(by):
-        test, train = by == name, by != name
-        known = grid.evaluation[train]
-        if known.any() and not known.all() and len(set(inner[train])) > 1:
-            chosen = choose_probe(grid.states[:, train], known, inner[train], grid.layers)
-            out[test] = chosen.score(grid.states[:, test]) / chosen.spread
-    return out
+    if groups is None:
+        groups = fold_groups(grid)
+    scores = np.full(len(units), math.nan)
+    for unit in np.unique(units):
+        is_test = units == unit
+        is_train = ~is_test
+        train_truth = grid.evaluation[is_train]
+        train_groups = groups[is_train]
+        has_both_labels = train_truth.any() and not train_truth.all()
+        if has_both_labels and len(set(train_groups)) > 1:
+            train_states = grid.states[:, is_train]
+            chosen = choose_probe(train_states, train_truth, train_groups, grid.layers)
+            scores[is_test] = chosen.score(grid.states[:, is_test]) / chosen.spread
+    return scores
 
 
-def _fold_of_names(names: Names, folds: int = FOLDS) -> Names:
-    """One of `folds` folds for each row, names kept together."""
-    _, of = np.unique(names, return_inverse=True)
-    return (of % folds).astype(str)
+def _fold_of_names(names: Names) -> Names:
+    """One of `CHOICE_FOLDS` folds for each row, names kept together."""
+    _, name_indices = np.unique(names, return_inverse=True)
+    return (name_indices % CHOICE_FOLDS).astype(str)
 
 
 def flipped_labels(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArray]:
     """Labels [row] of the null: in each wrapper the two announcements change places, or do not, by
     chance.
     """
-    _, of = np.unique(grid.wrapper, return_inverse=True)
+    wrapper_names, wrapper_of_row = np.unique(grid.wrapper, return_inverse=True)
     for _ in range(count):
-        yield grid.evaluation ^ (rng.random(of.max() + 1) < 0.5)[of]
+        is_flipped = rng.random(len(wrapper_names)) < 0.5
+        yield grid.evaluation ^ is_flipped[wrapper_of_row]
 
 
-def null(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
+def null_scores(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
     """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and
     kinds, [shuffle].
     """
     groups = fold_groups(grid)
-    chosen = (
-        choose_probe(grid.states, labels, groups, grid.layers)
-        for labels in flipped_labels(grid, shuffles, rng)
-    )
-    return np.array([one.probe.train_score for one in chosen])
+    train_scores = []
+    for labels in flipped_labels(grid, shuffles, rng):
+        chosen = choose_probe(grid.states, labels, groups, grid.layers)
+        train_scores.append(chosen.probe.train_score)
+    return np.array(train_scores)
 
 
-def p_of(found: float, drawn: FloatArray) -> float:
-    """Share of the null that is as high, the found one counted."""
-    return (
-        math.nan
-        if math.isnan(found)
-        else float((1 + np.count_nonzero(drawn >= found)) / (1 + len(drawn)))
-    )
+def null_p_value(score: float, null_draws: FloatArray) -> float:
+    """Share of the null that is as high, the score itself counted; NaN without a score."""
+    if math.isnan(score):
+        return math.nan
+    reached_count = np.count_nonzero(null_draws >= score)
+    return float((1 + reached_count) / (1 + len(null_draws)))
 
 
-def random_directions(
+def random_direction_aurocs(
     grid: Grid,
-    tested: npt.NDArray[np.floating[Any]],
+    tested_states: States,
     truth: BoolArray,
-    at: int,
+    layer_index: int,
     rng: np.random.Generator,
 ) -> FloatArray:
     """AUROC on the tested rows of random directions at the chosen layer, signs by the training
     labels, [direction].
     """
     if truth.all() or not truth.any():
-        return np.full(RANDOM, math.nan)
-    drawn = rng.standard_normal((grid.states.shape[2], RANDOM))
-    centre = grid.states[at].mean(axis=0, dtype=np.float64)
-    signs = [
-        1 if sign_agreement(grid.evaluation, one) >= 0 else -1
-        for one in ((grid.states[at] - centre) @ drawn).T
-    ]
-    return auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
+        return np.full(RANDOM_DIRECTION_COUNT, math.nan)
+    directions = rng.standard_normal((grid.states.shape[2], RANDOM_DIRECTION_COUNT))
+
+    train_states = grid.states[layer_index]
+    centre = train_states.mean(axis=0, dtype=np.float64)
+    signs = []
+    for train_scores in ((train_states - centre) @ directions).T:
+        agrees = sign_agreement(grid.evaluation, train_scores) >= 0
+        signs.append(1 if agrees else -1)
+
+    tested_scores = tested_states[layer_index] @ directions * signs
+    return auroc_table(truth[None], tested_scores.T)[:, 0]
 
 
-def variance(
+def variance_shares(
     scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: Names
 ) -> dict[str, float]:
-    """Shares of the variance of `scores  # [row]`: of the label, of wrappers beside it, of sources beside both.
+    """Shares of the variance of `scores  # [row]`: of the label, of wrappers beside it, of sources
+    beside both.
 
     Sums of squares one after another: the label's means; those of label and wrapper; means of what
     is left by source. The wrapper's share is NaN with a single one: what is of the label may then
     be of the wrapper.
     """
-    off = scores - scores.mean()
-    whole = float(off @ off)
-    if not whole:
+    deviations = scores - scores.mean()
+    total = float(deviations @ deviations)
+    if not total:
         return dict.fromkeys(("label", "wrapper", "source", "rest"), math.nan)
-    label = _means(off, evaluation.astype(str))
-    both = _means(off, np.char.add(wrapper, evaluation.astype(str)))
-    sources = _means(off - both, source)
-    parts = {
-        "label": label @ label,
-        "wrapper": both @ both - label @ label,
-        "source": sources @ sources,
+
+    labels = evaluation.astype(str)
+    label_means = _group_means(deviations, labels)
+    cell_means = _group_means(deviations, np.char.add(wrapper, labels))
+    source_means = _group_means(deviations - cell_means, source)
+    label_squares = label_means @ label_means
+    squares = {
+        "label": label_squares,
+        "wrapper": cell_means @ cell_means - label_squares,
+        "source": source_means @ source_means,
     }
-    shares = {name: float(part / whole) for name, part in parts.items()}
+
+    shares = {name: float(square / total) for name, square in squares.items()}
     shares["rest"] = 1 - sum(shares.values())
-    return shares if len(set(wrapper)) > 1 else shares | {"label": math.nan, "wrapper": math.nan}
+    if len(set(wrapper)) == 1:
+        shares |= {"label": math.nan, "wrapper": math.nan}
+    return shares
 
 
-def _means(values: FloatArray, groups: Names) -> FloatArray:
+def _group_means(values: FloatArray, groups: Names) -> FloatArray:
     """The mean of each row's group, [row]."""
-    _, of = np.unique(groups, return_inverse=True)
-    return np.asarray((np.bincount(of, values) / np.bincount(of))[of])
+    _, group_of_row = np.unique(groups, return_inverse=True)
+    means = np.bincount(group_of_row, values) / np.bincount(group_of_row)
+    return np.asarray(means[group_of_row])
 
 
 @dataclass(frozen=True)
 class Clusters:
     """Clusters by which rows of the set are resampled."""
 
-    of: Names
+    ids: Names
+    """Cluster of each row, [row]."""
     unit: str
 
+    def auroc_part(self, truth: BoolArray, scores: FloatArray) -> Part:
+        """AUROC of scores [row], as `difference` takes it."""
+        return clustered.clustered_auroc(truth, scores, self.ids, unit=self.unit)
 
-def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Clusters) -> Estimate:
+
+def auroc_within(
+    truth: BoolArray, scores: FloatArray, strata: Names, clusters: Clusters
+) -> Estimate:
     """AUROC of `truth` within each stratum, as Mantel and Haenszel weight them; undefined where
     none holds both.
     """
-    parts: list[tuple[float, Part]] = []
+    weighted_parts: list[tuple[float, Part]] = []
     for stratum in np.unique(strata):
-        here = (strata == stratum) & ~np.isnan(scores)
-        ours, others = int((here & truth).sum()), int((here & ~truth).sum())
-        part = clustered.clustered_auroc(
-            truth, np.where(here, scores, math.nan), clusters.of, unit=clusters.unit
-        )
-        if ours and others and not math.isnan(part.estimate.low):
-            parts.append((ours * others / (ours + others), part))
-    total = sum(weight for weight, _ in parts)
-    if not parts:
+        is_inside = (strata == stratum) & ~np.isnan(scores)
+        positives = int((is_inside & truth).sum())
+        negatives = int((is_inside & ~truth).sum())
+        part = clusters.auroc_part(truth, np.where(is_inside, scores, math.nan))
+        if positives and negatives and not math.isnan(part.estimate.low):
+            weighted_parts.append((positives * negatives / (positives + negatives), part))
+    if not weighted_parts:
         return undefined("no stratum holds enough of both", unit=clusters.unit)
-    return difference(*((weight / total, part) for weight, part in parts), unit=clusters.unit)
+
+    total_weight = sum(weight for weight, _ in weighted_parts)
+    shares = [(weight / total_weight, part) for weight, part in weighted_parts]
+    return difference(*shares, unit=clusters.unit)
 
 
 @dataclass(frozen=True)
@@ -255,47 +295,46 @@ def over_baselines(
     clusters: Clusters,
 ) -> OverBaselines:
     """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
-    reading = clustered.clustered_auroc(truth, scores, clusters.of, unit=clusters.unit)
-    over = {
-        name: paired_lead(truth, scores, values, clusters)[1] for name, values in baselines.items()
-    }
+    auroc = clusters.auroc_part(truth, scores).estimate
+    leads = {}
+    for name, baseline_scores in baselines.items():
+        _, leads[name] = paired_lead(truth, scores, baseline_scores, clusters)
     is_benchmark = np.char.startswith(formats, "benchmark")
-    by_label = within(truth, scores, formats, clusters)
-    by_format = within(is_benchmark, scores, truth.astype(str), clusters)
-    return OverBaselines(reading.estimate, over, by_label, by_format)
+    by_label = auroc_within(truth, scores, formats, clusters)
+    by_format = auroc_within(is_benchmark, scores, truth.astype(str), clusters)
+    return OverBaselines(auroc, leads, by_label, by_format)
 
 
 @dataclass(frozen=True)
-class Latent:
+class LatentNumbers:
     """Numbers of the probe on texts that it never saw."""
 
-    chosen: Chosen
-    here: OverBaselines
-    """Numbers on the set."""
-    p: float
+    chosen: ChosenProbe
+    on_set: OverBaselines
+    shuffled_p: float
     """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
     shuffled: FloatArray
     """AUROC out of fold of the whole choice under shuffled labels, [shuffle]; empty for a saved
     probe.
     """
-    across: Estimate
+    across_wrappers: Estimate
     """AUROC on wrappers left out."""
-    inside: Estimate
+    across_texts: Estimate
     """AUROC on task texts left out, in wrappers that it knows."""
-    formats: Estimate
+    across_formats: Estimate
     """AUROC on formats left out."""
-    sources: Estimate
+    across_sources: Estimate
     """AUROC on sources of task texts left out."""
-    chance: FloatArray
+    random_directions: FloatArray
     """AUROC of random directions on the set."""
-    shares: Mapping[str, float]
-    """Shares of the variance, from `variance`."""
-    wrappers: int
+    variance: Mapping[str, float]
+    """Shares of the variance, from `variance_shares`."""
+    wrapper_count: int
 
 
-def latent(
+def latent_numbers(
     grid: Grid,
-    tested: npt.NDArray[np.floating[Any]],
+    tested_states: States,
     truth: BoolArray,
     baselines: Mapping[str, FloatArray],
     formats: Names,
@@ -303,12 +342,12 @@ def latent(
     *,
     shuffles: int,
     rng: np.random.Generator,
-) -> Latent:
+) -> LatentNumbers:
     """The whole of it: choice, held-out wrappers, texts, formats and sources, the set, the null.
 
     Args:
         grid: The training part.
-        tested: States [layer, row, d_model] of the set.
+        tested_states: States [layer, row, d_model] of the set.
         truth: Whether a row of the set is an evaluation.
         baselines: Scores that need no model, [row] of the set.
         formats: Format of each row of the set.
@@ -317,103 +356,131 @@ def latent(
         rng: Draws them, and random directions.
     """
     chosen = choose_probe(grid.states, grid.evaluation, fold_groups(grid), grid.layers)
-    several = len(set(grid.wrapper)) > 1
-    across = left_out(grid, grid.wrapper) if several else np.full(len(grid.wrapper), math.nan)
-    scores = chosen.score(tested)
-    here = over_baselines(scores, truth, baselines, formats, clusters)
-    drawn = null(grid, shuffles, rng)
+    on_set = over_baselines(chosen.score(tested_states), truth, baselines, formats, clusters)
+    shuffled = null_scores(grid, shuffles, rng)
 
-    def held_out(values: FloatArray, by: Names, unit: str) -> Estimate:
-        return clustered.clustered_auroc(grid.evaluation, values, by, unit=unit).estimate
+    wrapper_count = len(set(grid.wrapper))
+    if wrapper_count > 1:
+        wrapper_scores = held_out_scores(grid, grid.wrapper)
+        variance_scores = wrapper_scores
+    else:
+        wrapper_scores = np.full(len(grid.wrapper), math.nan)
+        variance_scores = chosen.score(grid.states)
+    text_scores = held_out_scores(grid, _fold_of_names(grid.text), grid.text)
+    format_scores = held_out_scores(grid, grid.format)
+    source_scores = held_out_scores(grid, _fold_of_names(grid.source))
 
-    return Latent(
+    def grid_auroc(scores: FloatArray, ids: Names, unit: str) -> Estimate:
+        return Clusters(ids, unit).auroc_part(grid.evaluation, scores).estimate
+
+    return LatentNumbers(
         chosen=chosen,
-        here=here,
-        p=p_of(chosen.probe.train_score, drawn),
-        shuffled=drawn,
-        across=held_out(across, grid.wrapper, "wrapper"),
-        inside=held_out(
-            left_out(grid, _fold_of_names(grid.text), grid.text), grid.text, "task text"
+        on_set=on_set,
+        shuffled_p=null_p_value(chosen.probe.train_score, shuffled),
+        shuffled=shuffled,
+        across_wrappers=grid_auroc(wrapper_scores, grid.wrapper, "wrapper"),
+        across_texts=grid_auroc(text_scores, grid.text, "task text"),
+        across_formats=grid_auroc(format_scores, grid.wrapper, "wrapper"),
+        across_sources=grid_auroc(source_scores, grid.source, "source"),
+        random_directions=random_direction_aurocs(
+            grid, tested_states, truth, chosen.layer_index, rng
         ),
-        formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
-        sources=held_out(left_out(grid, _fold_of_names(grid.source)), grid.source, "source"),
-        chance=random_directions(grid, tested, truth, chosen.at, rng),
-        shares=variance(
-            across if several else scores_of(grid, chosen),
-            grid.evaluation,
-            grid.wrapper,
-            grid.source,
-        ),
-        wrappers=len(set(grid.wrapper)),
+        variance=variance_shares(variance_scores, grid.evaluation, grid.wrapper, grid.source),
+        wrapper_count=wrapper_count,
     )
 
 
-def scores_of(grid: Grid, chosen: Chosen) -> FloatArray:
-    """The training part's own scores."""
-    return chosen.score(grid.states)
-
-
-def log_odds_scale(grid: Grid, chosen: Chosen) -> float:
+def log_odds_scale(grid: Grid, chosen: ChosenProbe) -> float:
     """Factor from score to log-odds, by Platt's method on training scores out of fold."""
     groups = fold_groups(grid)
-    supervision = Supervision(grid.evaluation, groups, folds=min(FOLDS, len(set(groups))))
-    return calibrated(chosen.probe, _sided(grid.states[chosen.at]), supervision)
+    supervision = Supervision(grid.evaluation, groups, folds=_fold_count(groups))
+    return calibrated(chosen.probe, _as_pairs(grid.states[chosen.layer_index]), supervision)
 
 
-def precision(
-    called: BoolArray, truth: BoolArray, clusters: Clusters
-) -> tuple[Estimate, Estimate, dict[float, Estimate]]:
-    """True positive and true negative rate of verdicts, and precision at `PREVALENCES`."""
-    right = (called == truth).astype(float)
-    rates = [
-        clustered.clustered_share(right, clusters.of, where=where, unit=clusters.unit).estimate
-        for where in (truth, ~truth)
-    ]
-    return (
-        rates[0],
-        rates[1],
-        {at: precision_estimate(rates[0], rates[1], at) for at in PREVALENCES},
-    )
+@dataclass(frozen=True)
+class AlarmRates:
+    """How often the probe's alarms at its own threshold are right."""
+
+    true_positive: Estimate
+    true_negative: Estimate
+    precision: Mapping[float, Estimate]
+    """Share of evaluations → share of alarms that are right."""
 
 
-def monitored(
-    log_probs: FloatArray, topics: Sequence[str], about: Sequence[bool]
-) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Topic → its sentences' mean log-probability a token less its plain ones' [row]; and
-    evaluation less placebos.
+def alarm_rates(is_alarm: BoolArray, truth: BoolArray, clusters: Clusters) -> AlarmRates:
+    """Rates of alarms [row] on rows of the set, and their precision at `ALARM_PREVALENCES`."""
+    is_right = (is_alarm == truth).astype(float)
+
+    def share_right(is_counted: BoolArray) -> Estimate:
+        return clustered.clustered_share(
+            is_right, clusters.ids, where=is_counted, unit=clusters.unit
+        ).estimate
+
+    true_positive = share_right(truth)
+    true_negative = share_right(~truth)
+    precision = {
+        prevalence: precision_estimate(true_positive, true_negative, prevalence)
+        for prevalence in ALARM_PREVALENCES
+    }
+    return AlarmRates(true_positive, true_negative, precision)
+
+
+@dataclass(frozen=True)
+class MonitorScores:
+    """The monitor at one place along the reply, nats a token."""
+
+    by_topic: Mapping[str, FloatArray]
+    """Topic → its sentences' mean log-probability less its plain ones', [row]."""
+    placebo: FloatArray | None
+    """Mean of the placebo topics, [row]; None where there are none."""
+    net: FloatArray
+    """Evaluation less the placebo, [row]."""
+
+
+def monitor_scores(
+    log_probs: FloatArray, topics: Sequence[str], speaks_of_topic: Sequence[bool]
+) -> MonitorScores:
+    """The monitor by topic, and of evaluation less placebos.
 
     Args:
         log_probs: Mean log-probability a token, [row, continuation].
         topics: Topic of each continuation.
-        about: Whether it speaks of the topic.
+        speaks_of_topic: Whether it speaks of the topic; else it is a plain one.
     """
-    names, speaks = np.asarray(topics), np.asarray(about, dtype=bool)
-    apart = {
-        str(topic): log_probs[:, (names == topic) & speaks].mean(axis=1)
-        - log_probs[:, (names == topic) & ~speaks].mean(axis=1)
-        for topic in dict.fromkeys(topics)
-    }
-    placebos = [values for topic, values in apart.items() if topic != "evaluation"]
-    return apart, apart["evaluation"] - (np.mean(placebos, axis=0) if placebos else 0.0)
+    topic_of_column = np.asarray(topics)
+    is_about = np.asarray(speaks_of_topic, dtype=bool)
+    by_topic = {}
+    for topic in dict.fromkeys(topics):
+        is_topic = topic_of_column == topic
+        about_mean = log_probs[:, is_topic & is_about].mean(axis=1)
+        plain_mean = log_probs[:, is_topic & ~is_about].mean(axis=1)
+        by_topic[str(topic)] = about_mean - plain_mean
+
+    evaluation = by_topic["evaluation"]
+    placebo_scores = [scores for topic, scores in by_topic.items() if topic != "evaluation"]
+    if not placebo_scores:
+        return MonitorScores(by_topic, None, evaluation)
+    placebo = np.asarray(np.mean(placebo_scores, axis=0))
+    return MonitorScores(by_topic, placebo, evaluation - placebo)
 
 
-def either_way(truth: BoolArray, scores: FloatArray) -> FloatArray:
+def with_better_sign(truth: BoolArray, scores: FloatArray) -> FloatArray:
     """Scores [row] of a placebo with the sign under which they tell `truth` better: what it tells
     has no direction.
     """
-    known = ~np.isnan(scores)
-    if not truth[known].any() or truth[known].all():
+    is_scored = ~np.isnan(scores)
+    scored_truth = truth[is_scored]
+    if not scored_truth.any() or scored_truth.all():
         return scores
-    reached = auroc_table(truth[None, known], scores[None, known])[0, 0]
-    return scores if reached >= 0.5 else -scores
+    auroc = auroc_table(scored_truth[None], scores[None, is_scored])[0, 0]
+    return scores if auroc >= 0.5 else -scores
 
 
-def share_of(log_probs: FloatArray, count: int) -> FloatArray:
+def answer_share(log_probs: FloatArray, count: int) -> FloatArray:
     """Probability [row] of the first `count` of these answers among all, of log-probabilities [row,
     answer].
     """
-    top = log_probs.max(axis=1, keepdims=True)
-    weights = np.exp(log_probs - top)
+    weights = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
     return np.asarray(weights[:, :count].sum(axis=1) / weights.sum(axis=1))
 
 
@@ -423,33 +490,33 @@ def answer_masses(log_probs: FloatArray) -> FloatArray:
 
 
 def paired_lead(
-    truth: BoolArray, scores: FloatArray, other: FloatArray, clusters: Clusters
+    truth: BoolArray, scores: FloatArray, rival_scores: FloatArray, clusters: Clusters
 ) -> tuple[Estimate, Estimate]:
-    """AUROC of `other  # [row]`, and the lead of `scores` over it, on the rows that both rate."""
-    missing = np.isnan(scores) | np.isnan(other)
-    first, second = (
-        clustered.clustered_auroc(
-            truth, np.where(missing, math.nan, values), clusters.of, unit=clusters.unit
-        )
-        for values in (scores, other)
-    )
-    return second.estimate, difference((1, first), (-1, second), unit=clusters.unit)
+    """AUROC of `rival_scores  # [row]`, and the lead of `scores` over it, on the rows that both
+    rate.
+    """
+    is_missing = np.isnan(scores) | np.isnan(rival_scores)
+    scores_part = clusters.auroc_part(truth, np.where(is_missing, math.nan, scores))
+    rival_part = clusters.auroc_part(truth, np.where(is_missing, math.nan, rival_scores))
+    lead = difference((1, scores_part), (-1, rival_part), unit=clusters.unit)
+    return rival_part.estimate, lead
 
 
-def disagreeing(measures: Mapping[str, FloatArray], count: int) -> list[int]:
+def disagreeing_rows(measures: Mapping[str, FloatArray], count: int) -> list[int]:
     """Rows whose ranks by the measures lie furthest apart, at least half of all rows; the furthest
     first.
     """
-    ranks = np.stack([_placed(values) for values in measures.values()])
+    ranks = np.stack([_relative_ranks(scores) for scores in measures.values()])
     with np.errstate(invalid="ignore"):
-        apart = np.nan_to_num(ranks.max(axis=0) - ranks.min(axis=0), nan=-1.0)
-    order = np.argsort(-apart, kind="stable")[:count]
-    return [int(row) for row in order if apart[row] >= 0.5]
+        rank_ranges = np.nan_to_num(ranks.max(axis=0) - ranks.min(axis=0), nan=-1.0)
+    furthest_first = np.argsort(-rank_ranges, kind="stable")[:count]
+    return [int(row) for row in furthest_first if rank_ranges[row] >= 0.5]
 
 
-def _placed(values: FloatArray) -> FloatArray:
+def _relative_ranks(values: FloatArray) -> FloatArray:
     """Rank of each row in 0..1, ties in the middle; NaN stays."""
     from scipy.stats import rankdata
 
     ranks = rankdata(values, nan_policy="omit")
-    return np.asarray((ranks - 1) / max(np.count_nonzero(~np.isnan(values)) - 1, 1))
+    value_count = np.count_nonzero(~np.isnan(values))
+    return np.asarray((ranks - 1) / max(value_count - 1, 1))

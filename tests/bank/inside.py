@@ -24,11 +24,11 @@ from selfprobe.studies.inside_numbers import (
     Clusters,
     Grid,
     choose_probe,
-    either_way,
-    null,
+    null_p_value,
+    null_scores,
     over_baselines,
-    p_of,
     paired_lead,
+    with_better_sign,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -102,19 +102,21 @@ def evidence_of(given: World, rng: np.random.Generator) -> ReadingEvidence:
         given.reading,
         over_baselines(scores, truth, baselines, formats, clusters),
         {
-            name: clustered_auroc(truth, baseline, clusters.of).estimate
+            name: clustered_auroc(truth, baseline, clusters.ids).estimate
             for name, baseline in baselines.items()
         },
     )
     if given.reading is ModelReading.LATENT:
-        after_placebo = clustered_auroc(truth, values(given.knows), clusters.of).estimate
+        after_placebo = clustered_auroc(truth, values(given.knows), clusters.ids).estimate
         return replace(evidence, probe=trained_probe(given, after_placebo, rng))
-    auroc, lead = paired_lead(truth, scores, either_way(truth, values(given.placebo)), clusters)
+    auroc, lead = paired_lead(
+        truth, scores, with_better_sign(truth, values(given.placebo)), clusters
+    )
     evidence = replace(evidence, placebo=auroc, over_placebo=lead)
     if given.reading is ModelReading.ALMOST:
         return evidence
     mass = np.clip(given.answer_mass + 0.05 * rng.normal(size=count), 0, 1)
-    return replace(evidence, answer_mass=clustered_mean(mass, clusters.of, unit="source"))
+    return replace(evidence, answer_mass=clustered_mean(mass, clusters.ids, unit="source"))
 
 
 def trained_probe(given: World, after_placebo: Estimate, rng: np.random.Generator) -> ProbeNumbers:
@@ -143,7 +145,7 @@ def trained_probe(given: World, after_placebo: Estimate, rng: np.random.Generato
         after_placebo=after_placebo,
         train_score=float(best[0]),
         shuffled=best[1:],
-        shuffled_p=p_of(float(best[0]), best[1:]),
+        shuffled_p=null_p_value(float(best[0]), best[1:]),
         random_directions=np.clip(0.5 + 0.08 * rng.normal(size=200), 0, 1),
     )
 
@@ -195,8 +197,10 @@ def whole_choice(rng: np.random.Generator, *, sources: int) -> Claim:
     evidence = replace(evidence, numbers=numbers)
     if reading_claim(evidence).verdict is not Verdict.YES:
         return reading_claim(evidence)  # whatever the null of the choice is
-    drawn = null(grid, 24, rng)
-    probe = replace(learnt, shuffled=drawn, shuffled_p=p_of(chosen.probe.train_score, drawn))
+    drawn = null_scores(grid, 24, rng)
+    probe = replace(
+        learnt, shuffled=drawn, shuffled_p=null_p_value(chosen.probe.train_score, drawn)
+    )
     return reading_claim(replace(evidence, probe=probe))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from selfprobe.page import Picture, shown
 from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.page import best, markdown, methods_text
+from selfprobe.studies.preferences.page import best_layers, markdown, methods_text
 
 METHODS = ("supervised", "unsupervised", "random direction", "no model (TF-IDF)", "prompting")
 
@@ -187,7 +187,7 @@ def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
     assert shown(pd.Series(number(np.nan, reason="") | {"reason": "one class"})) == "– (one class)"
     found = methods_text(tables()["methods"])
     assert len(found) == 2 * len(METHODS) and found.f1[0] == "0.60 [0.50, 0.70]"
-    assert best(tables()).luck[0] == "0.55, 95 % below 0.62"
+    assert best_layers(tables()).luck[0] == "0.55, 95 % below 0.62"
     assert markdown(pd.DataFrame({"a": ["x|y"], "b": [1]})) == [
         "| a | b |",
         "| --- | --- |",

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from selfprobe.stats.bradley_terry import QUANTILE, WIDE, _design, _laplace, order
+from selfprobe.stats.bradley_terry import MEAN_DEVIATION, QUANTILE, _design, _laplace, order
 
 
 def drawn(
@@ -21,7 +21,7 @@ def drawn(
 
 def test_one_point_of_the_grid_is_scikit_learns_ridge_regression() -> None:
     ours, theirs, won, _ = drawn(np.random.default_rng(0))
-    deviations = np.r_[WIDE, np.full(15, 1.5), np.full(15, 0.8)]
+    deviations = np.r_[MEAN_DEVIATION, np.full(15, 1.5), np.full(15, 0.8)]
     fit = _laplace(_design(ours, theirs, 15, 15), won.astype(float), deviations, np.zeros(31))
     theirs_ = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=5000)
     theirs_.fit(_design(ours, theirs, 15, 15).toarray() * deviations, won)
@@ -32,7 +32,7 @@ def test_prompts_that_win_more_score_higher_and_an_order_shows() -> None:
     ours, theirs, won, u = drawn(np.random.default_rng(1))
     found = order(ours, theirs, won, prompts=15, real=15)
     assert np.corrcoef(found.scores, u)[0, 1] > 0.7 and found.p < 0.01
-    assert 1 < found.spread < 4 and (found.apart < found.errors + 1).all()
+    assert 1 < found.spread < 4 and (found.distance_errors < found.errors + 1).all()
 
 
 def test_a_prompt_that_lost_all_its_pairs_has_a_finite_score() -> None:
@@ -44,7 +44,7 @@ def test_a_prompt_that_lost_all_its_pairs_has_a_finite_score() -> None:
         real=2,
     )
     assert np.isfinite(found.scores).all() and found.scores[0] < found.scores[2] < found.scores[1]
-    assert found.errors[2] >= found.apart[2] > 0  # no pair of it was decided
+    assert found.errors[2] >= found.distance_errors[2] > 0  # no pair of it was decided
 
 
 def test_without_a_decided_pair_there_are_no_scores() -> None:

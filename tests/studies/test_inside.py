@@ -17,7 +17,7 @@ from selfprobe.probes import model as judges  # noqa: E402
 from selfprobe.probes.branches import branched  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.probe_file import load_probe  # noqa: E402
-from selfprobe.studies.inside import ALMOST, LATENT, Inside  # noqa: E402
+from selfprobe.studies.inside import ALMOST_SAID, LATENT, Inside  # noqa: E402
 
 from ..mechanism.tiny import ONE, TRIGGER, byte_tokenizer, llama, token, wire  # noqa: E402
 
@@ -192,13 +192,13 @@ def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(
         set=str(place / "set.jsonl"),
         continuations=str(place / "sentences.jsonl"),
     )
-    row = study.readable[0][3]
-    texts = study.texts(row)
+    row = study.readable_rows[3]
+    texts = study.texts_of(row)
     alone = branched(study.judge, texts, sharing=False).log_probs[-4:]
     net = (alone[0] - alone[1]) - (alone[2] - alone[3])
     heard = pd.read_csv(place / "out" / "tables" / "monitor.csv").set_index("id")
     assert heard.monitor[row.id] == pytest.approx(net, abs=1e-4)
-    assert ALMOST in measures(place).index
+    assert ALMOST_SAID in measures(place).index
 
 
 @pytest.mark.slow(20)

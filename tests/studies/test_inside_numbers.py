@@ -17,26 +17,26 @@ from selfprobe.studies.inside_claims import (
     reading_claim,
 )
 from selfprobe.studies.inside_numbers import (
-    PREVALENCES,
+    ALARM_PREVALENCES,
     BoolArray,
     Clusters,
     Grid,
-    Latent,
+    LatentNumbers,
     Names,
+    alarm_rates,
     answer_masses,
+    answer_share,
+    auroc_within,
     choose_probe,
-    disagreeing,
-    either_way,
+    disagreeing_rows,
     flipped_labels,
-    latent,
-    left_out,
-    monitored,
-    p_of,
+    held_out_scores,
+    latent_numbers,
+    monitor_scores,
+    null_p_value,
     paired_lead,
-    precision,
-    share_of,
-    variance,
-    within,
+    variance_shares,
+    with_better_sign,
 )
 
 WIDTH, LAYERS = 6, 3
@@ -82,24 +82,24 @@ def drawn_set(
 
 
 def found(
-    rng: np.random.Generator, learnt: Grid, *, shuffles: int = 20, **planted: float
-) -> Latent:
+    rng: np.random.Generator, train_grid: Grid, *, shuffles: int = 20, **planted: float
+) -> LatentNumbers:
     states, truth, formats, of = drawn_set(rng, **planted)
     words = {"words": rng.standard_normal(len(truth))}
-    return latent(learnt, states, truth, words, formats, of, shuffles=shuffles, rng=rng)
+    return latent_numbers(train_grid, states, truth, words, formats, of, shuffles=shuffles, rng=rng)
 
 
-def claim_of(held: Latent, *, p: float | None = None) -> Claim:
+def claim_of(latent: LatentNumbers, *, p: float | None = None) -> Claim:
     """The claim of what the model holds; the untrained copy and words are far below."""
     below = Estimate(0.3, 0.2, 0.4, 30, "source")
     others = {
-        baseline.value: below for baseline in Baseline if baseline.value not in held.here.over
+        baseline.value: below for baseline in Baseline if baseline.value not in latent.on_set.over
     }
-    numbers = replace(held.here, over={**others, **held.here.over})
+    numbers = replace(latent.on_set, over={**others, **latent.on_set.over})
     probe = probe_numbers(
-        held if p is None else replace(held, p=p), held.here.auroc, is_saved=False
+        latent if p is None else replace(latent, shuffled_p=p), latent.on_set.auroc, is_saved=False
     )
-    chance = dict.fromkeys((*others, *held.here.over), Estimate(0.5, 0.4, 0.6, 30, "source"))
+    chance = dict.fromkeys((*others, *latent.on_set.over), Estimate(0.5, 0.4, 0.6, 30, "source"))
     return reading_claim(ReadingEvidence(ModelReading.LATENT, numbers, chance, probe=probe))
 
 
@@ -114,8 +114,12 @@ def test_a_planted_direction_is_found_at_its_layer_and_claimed() -> None:
     assert set(open_checks(claim_of(result))) <= {"above_random_directions"}, (
         "of six dimensions any tells something"
     )
-    assert result.here.auroc.value > 0.99 and result.across.low > 0.8 and result.p < 0.05
-    assert result.shares["label"] > 0.8 and np.mean(result.chance) < 0.9
+    assert (
+        result.on_set.auroc.value > 0.99
+        and result.across_wrappers.low > 0.8
+        and result.shuffled_p < 0.05
+    )
+    assert result.variance["label"] > 0.8 and np.mean(result.random_directions) < 0.9
 
 
 def test_a_direction_of_each_wrapper_alone_is_not_there_on_others_and_that_of_one_wrapper_cannot_be() -> (
@@ -124,12 +128,12 @@ def test_a_direction_of_each_wrapper_alone_is_not_there_on_others_and_that_of_on
     rng = np.random.default_rng(1)
     result = found(rng, grid(rng, own=3.0), shuffles=3)
     assert "across_wrappers" in open_checks(claim_of(result))
-    assert result.inside.low > 0.7 and not result.across.low > 0.5
-    assert result.shares["wrapper"] > result.shares["label"]
+    assert result.across_texts.low > 0.7 and not result.across_wrappers.low > 0.5
+    assert result.variance["wrapper"] > result.variance["label"]
     one = found(rng, grid(rng, wrappers=1, strength=3.0, own=0.3), strength=4.0, shuffles=1)
     assert "across_wrappers" in open_checks(claim_of(one))
-    assert math.isnan(one.across.value) and math.isnan(one.shares["label"])
-    assert one.here.auroc.value > 0.9, (
+    assert math.isnan(one.across_wrappers.value) and math.isnan(one.variance["label"])
+    assert one.on_set.auroc.value > 0.9, (
         "it finds the label here too, and cannot tell it from the wrapper"
     )
 
@@ -138,11 +142,13 @@ def test_a_direction_that_follows_the_format_of_the_set_is_not_there_within_one(
     rng = np.random.default_rng(2)
     states, truth, formats, of = drawn_set(rng, by_format=4.0)
     truth = truth & (rng.random(120) < 0.4) | (formats == "benchmark") & (rng.random(120) < 0.7)
-    learnt = grid(rng, strength=3.0, own=0.3)
+    train_grid = grid(rng, strength=3.0, own=0.3)
     noise = {"words": rng.standard_normal(len(truth))}
-    result = latent(learnt, states, truth, noise, formats, of, shuffles=1, rng=rng)
-    assert result.here.auroc.low > 0.5 and "within_format" in open_checks(claim_of(result, p=0.01))
-    assert result.here.by_format.value > 0.95 and not result.here.by_label.low > 0.5
+    result = latent_numbers(train_grid, states, truth, noise, formats, of, shuffles=1, rng=rng)
+    assert result.on_set.auroc.low > 0.5 and "within_format" in open_checks(
+        claim_of(result, p=0.01)
+    )
+    assert result.on_set.by_format.value > 0.95 and not result.on_set.by_label.low > 0.5
 
 
 def test_nothing_is_found_where_nothing_is_and_of_one_class_nothing_is_claimed() -> None:
@@ -150,8 +156,8 @@ def test_nothing_is_found_where_nothing_is_and_of_one_class_nothing_is_claimed()
     assert "above_chance" in open_checks(claim_of(found(rng, grid(rng, own=0.0), shuffles=1)))
     strong = grid(rng, strength=3.0, own=0.3)
     states, truth, formats, of = drawn_set(rng, strength=4.0)
-    one = latent(strong, states, np.ones_like(truth), {}, formats, of, shuffles=1, rng=rng)
-    assert claim_of(one).verdict is Verdict.CANNOT_TELL and np.isnan(one.chance).all()
+    one = latent_numbers(strong, states, np.ones_like(truth), {}, formats, of, shuffles=1, rng=rng)
+    assert claim_of(one).verdict is Verdict.CANNOT_TELL and np.isnan(one.random_directions).all()
     assert open_checks(claim_of(one))[0] == "above_chance"
 
 
@@ -159,7 +165,7 @@ def test_words_that_reach_as_much_leave_it_at_words() -> None:
     rng = np.random.default_rng(4)
     states, truth, formats, of = drawn_set(rng, strength=4.0)
     words = {Baseline.WORDS_ELSEWHERE.value: truth.astype(float)}
-    result = latent(
+    result = latent_numbers(
         grid(rng, strength=3.0, own=0.3), states, truth, words, formats, of, shuffles=1, rng=rng
     )
     assert open_checks(claim_of(result, p=0.01))[0] == "above_words_elsewhere"
@@ -168,32 +174,39 @@ def test_words_that_reach_as_much_leave_it_at_words() -> None:
 
 def test_the_choice_sees_no_label_of_what_is_left_out() -> None:
     rng = np.random.default_rng(5)
-    learnt = grid(rng, strength=1.0)
-    scores = left_out(learnt, learnt.wrapper)
+    train_grid = grid(rng, strength=1.0)
+    scores = held_out_scores(train_grid, train_grid.wrapper)
     changed = replace(
-        learnt, evaluation=np.where(learnt.wrapper == "3", ~learnt.evaluation, learnt.evaluation)
+        train_grid,
+        evaluation=np.where(
+            train_grid.wrapper == "3", ~train_grid.evaluation, train_grid.evaluation
+        ),
     )
-    again = left_out(changed, changed.wrapper)
-    assert np.array_equal(scores[learnt.wrapper == "3"], again[learnt.wrapper == "3"])
-    assert not np.array_equal(scores[learnt.wrapper != "3"], again[learnt.wrapper != "3"])
+    again = held_out_scores(changed, changed.wrapper)
+    assert np.array_equal(scores[train_grid.wrapper == "3"], again[train_grid.wrapper == "3"])
+    assert not np.array_equal(scores[train_grid.wrapper != "3"], again[train_grid.wrapper != "3"])
 
 
 def test_the_sign_comes_from_training_so_turned_labels_turn_the_scores() -> None:
-    learnt = grid(np.random.default_rng(6), strength=2.0)
+    train_grid = grid(np.random.default_rng(6), strength=2.0)
     one, turned = (
-        choose_probe(learnt.states, truth, learnt.wrapper, learnt.layers)
-        for truth in (learnt.evaluation, ~learnt.evaluation)
+        choose_probe(train_grid.states, truth, train_grid.wrapper, train_grid.layers)
+        for truth in (train_grid.evaluation, ~train_grid.evaluation)
     )
-    assert one.at == turned.at and one.probe.direction @ turned.probe.direction < 0
+    assert (
+        one.layer_index == turned.layer_index and one.probe.direction @ turned.probe.direction < 0
+    )
 
 
 def test_shuffled_labels_turn_whole_wrappers() -> None:
-    learnt = grid(np.random.default_rng(7))
-    for labels in flipped_labels(learnt, 5, np.random.default_rng(0)):
-        turned = labels != learnt.evaluation
-        assert all(len(set(turned[learnt.wrapper == name])) == 1 for name in set(learnt.wrapper))
-    assert p_of(0.9, np.array([0.5, 0.95, 0.6])) == 0.5 and math.isnan(
-        p_of(math.nan, np.array([0.5]))
+    train_grid = grid(np.random.default_rng(7))
+    for labels in flipped_labels(train_grid, 5, np.random.default_rng(0)):
+        turned = labels != train_grid.evaluation
+        assert all(
+            len(set(turned[train_grid.wrapper == name])) == 1 for name in set(train_grid.wrapper)
+        )
+    assert null_p_value(0.9, np.array([0.5, 0.95, 0.6])) == 0.5 and math.isnan(
+        null_p_value(math.nan, np.array([0.5]))
     )
 
 
@@ -204,7 +217,9 @@ def test_variance_by_a_hand_worked_table() -> None:
     """
     scores = np.array([4.0, 2, 0, -2, 2, 0, -2, -4])
     label = np.array([True, True, False, False] * 2)
-    found = variance(scores, label, np.array(["a"] * 4 + ["b"] * 4), np.array(["s", "t"] * 4))
+    found = variance_shares(
+        scores, label, np.array(["a"] * 4 + ["b"] * 4), np.array(["s", "t"] * 4)
+    )
     assert found == pytest.approx(
         {"label": 32 / 48, "wrapper": 8 / 48, "source": 8 / 48, "rest": 0.0}
     )
@@ -216,10 +231,11 @@ def test_precision_by_a_hand_worked_table() -> None:
     """
     truth = np.array([True] * 10 + [False] * 10)
     called = np.array([True] * 9 + [False] + [True] + [False] * 9)
-    tpr, tnr, at = precision(called, truth, Clusters(np.arange(20).astype(str), "row"))
-    assert (tpr.value, tnr.value) == (0.9, 0.9)
-    by_hand = dict(zip(PREVALENCES, (1 / 12, 9 / 28, 0.5, 9 / 13, 0.9), strict=True))
-    assert {prevalence: one.value for prevalence, one in at.items()} == pytest.approx(by_hand)
+    rates = alarm_rates(called, truth, Clusters(np.arange(20).astype(str), "row"))
+    assert (rates.true_positive.value, rates.true_negative.value) == (0.9, 0.9)
+    by_hand = dict(zip(ALARM_PREVALENCES, (1 / 12, 9 / 28, 0.5, 9 / 13, 0.9), strict=True))
+    precision = {prevalence: estimate.value for prevalence, estimate in rates.precision.items()}
+    assert precision == pytest.approx(by_hand)
 
 
 def test_auroc_within_strata_does_not_see_what_lies_between_them() -> None:
@@ -227,18 +243,21 @@ def test_auroc_within_strata_does_not_see_what_lies_between_them() -> None:
     truth = np.array([True] * 30 + [False] * 10 + [True] * 10 + [False] * 30)
     of = Clusters(np.arange(80).astype(str), "row")
     between = np.where(strata == "a", 1.0, 0.0)
-    assert within(truth, between, strata, of).value == 0.5
-    assert within(truth, truth + 0.0, strata, of).value == 1.0
-    assert "no stratum holds enough of both" in within(truth, between, truth.astype(str), of).reason
+    assert auroc_within(truth, between, strata, of).value == 0.5
+    assert auroc_within(truth, truth + 0.0, strata, of).value == 1.0
+    assert (
+        "no stratum holds enough of both"
+        in auroc_within(truth, between, truth.astype(str), of).reason
+    )
 
 
 def test_a_placebo_counts_by_the_sign_under_which_it_tells_more() -> None:
     truth = np.array([True, True, False, False])
     scores = np.array([0.0, 1.0, 2.0, 3.0])
-    assert np.array_equal(either_way(truth, scores), -scores) and np.array_equal(
-        either_way(~truth, scores), scores
+    assert np.array_equal(with_better_sign(truth, scores), -scores) and np.array_equal(
+        with_better_sign(~truth, scores), scores
     )
-    assert np.array_equal(either_way(np.ones(4, dtype=bool), scores), scores)
+    assert np.array_equal(with_better_sign(np.ones(4, dtype=bool), scores), scores)
 
 
 def test_a_lead_is_on_the_rows_that_both_rate() -> None:
@@ -253,22 +272,26 @@ def test_the_mass_of_answers_is_their_probability_together() -> None:
 
 
 def test_the_monitor_takes_plain_sentences_off_and_then_the_placebos() -> None:
-    topics, about = ["evaluation", "evaluation", "rain", "rain"], [True, False, True, False]
-    apart, net = monitored(np.array([[-1.0, -3.0, -2.0, -2.5]]), topics, about)
-    assert apart["evaluation"][0] == 2.0 and apart["rain"][0] == 0.5 and net[0] == 1.5
-    assert monitored(np.array([[-1.0, -3.0]]), topics[:2], about[:2])[1][0] == 2.0
+    topics = ["evaluation", "evaluation", "rain", "rain"]
+    about = [True, False, True, False]
+    monitor = monitor_scores(np.array([[-1.0, -3.0, -2.0, -2.5]]), topics, about)
+    assert monitor.by_topic["evaluation"][0] == 2.0
+    assert monitor.by_topic["rain"][0] == 0.5
+    assert monitor.net[0] == 1.5
+    without_placebo = monitor_scores(np.array([[-1.0, -3.0]]), topics[:2], about[:2])
+    assert without_placebo.net[0] == 2.0
 
 
 def test_a_share_is_among_the_answers_alone() -> None:
-    assert share_of(np.log([[0.02, 0.01, 0.01]]), 1) == pytest.approx([0.5])
-    assert share_of(np.array([[-2000.0, -2000.0]]), 1) == pytest.approx([0.5])
+    assert answer_share(np.log([[0.02, 0.01, 0.01]]), 1) == pytest.approx([0.5])
+    assert answer_share(np.array([[-2000.0, -2000.0]]), 1) == pytest.approx([0.5])
 
 
 def test_rows_disagree_whose_ranks_lie_half_of_all_apart() -> None:
     one, two = np.array([1.0, 2, 3, 4, 5]), np.array([5.0, 2, 3, 4, 1])
     assert (
-        disagreeing({"a": one, "b": two}, 3) == [0, 4]
-        and disagreeing({"a": one, "b": one}, 3) == []
+        disagreeing_rows({"a": one, "b": two}, 3) == [0, 4]
+        and disagreeing_rows({"a": one, "b": one}, 3) == []
     )
 
 

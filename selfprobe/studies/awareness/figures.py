@@ -9,7 +9,7 @@ from selfprobe.page import Picture, p_value
 from selfprobe.page.numerals import Interval
 from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
 from selfprobe.page.plots import calibration_curves as calibrated
-from selfprobe.stats.agreement import BINS, equal_mass
+from selfprobe.stats.agreement import STATED_BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair, arm_rows
 from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks
@@ -115,7 +115,7 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
     lines: Lines = {}
     for arm, rows in stated.groupby(ARM, sort=False):
         rows_with_label = rows.assign(positive=rows.truth == "evaluation")
-        bins = rows_with_label.groupby(equal_mass(rows.probability, BINS))
+        bins = rows_with_label.groupby(equal_mass(rows.probability, STATED_BINS))
         mean_probabilities = list(bins.probability.mean().astype(float))
         name = f"{arm[0]}{marks(arm)}, {names.get(arm[1], arm[1])}"
         lines[name] = (mean_probabilities, _points(bins.positive.mean()))

@@ -24,7 +24,7 @@ from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding, text
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.agreement import (
-    DRIFT,
+    JUDGE_DRIFT,
     Prevalence,
     Share,
     cohen_kappa,
@@ -303,7 +303,7 @@ class Validated:
     texts: bool = field(default=False)
     drifted: tuple[float, float] | None = None
     """Lowest and highest corrected rate if the judge's sensitivity or specificity had changed by
-    `DRIFT`.
+    `JUDGE_DRIFT`.
     """
 
     def lines(self) -> Iterator[str]:
@@ -358,7 +358,7 @@ class Validated:
         if self.drifted:
             low, high = (f"{100 * end:.1f}" for end in self.drifted)
             yield (
-                f"If its sensitivity or its specificity had changed by {DRIFT:g} since, the "
+                f"If its sensitivity or its specificity had changed by {JUDGE_DRIFT:g} since, the "
                 f"corrected rate would be {low} to {high} %."
             )
 
@@ -755,10 +755,10 @@ def _elsewhere(judged: GradedRows, labelled: GradedRows, labels: HumanLabels) ->
 
 
 def _share(name: str, share: Share) -> str:
-    if not share.of:
+    if not share.total:
         return f"{name}: no cases"
-    low, high = wilson(share.value, share.of)
-    return f"{name}: {share.hits} of {share.of} = {share.value:.3f} [{low:.3f}, {high:.3f}]"
+    low, high = wilson(share.value, share.total)
+    return f"{name}: {share.hits} of {share.total} = {share.value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _percent(estimate: Estimate) -> str:

@@ -156,13 +156,14 @@ def probe_claim(evidence: ProbeEvidence) -> Claim:
 
 
 def _measurement_check(evidence: ProbeEvidence) -> Check:
-    is_held = not evidence.no_measurement and not math.isnan(evidence.score.value)
+    if not evidence.no_measurement and not math.isnan(evidence.score.value):
+        return Check("is_measured", evidence.score, Outcome.HOLDS)
     reason = evidence.no_measurement or evidence.score.reason or "it has no score"
     return Check(
         name="is_measured",
-        difference=evidence.score if is_held else undefined(reason, unit="question"),
-        outcome=Outcome.HOLDS if is_held else Outcome.OPEN,
-        remedy="" if is_held else "take --preset strict",
+        difference=undefined(reason, unit="question"),
+        outcome=Outcome.OPEN,
+        remedy="take --preset strict",
     )
 
 
@@ -182,7 +183,9 @@ def _control_check(control: ProbeControl, evidence: ProbeEvidence) -> Check:
 
 
 def lead_check(name: str, label: str, lead: Lead) -> Check:
-    """The requirement that a lead is above 0; a control that is shown to reach as much explains it."""
+    """The requirement that a lead is above 0; a control that is shown to reach as much explains
+    it.
+    """
     outcome = outcome_above_zero(lead.lead, smallest=SMALLEST_LEAD)
     return Check(
         name=name,
@@ -217,9 +220,9 @@ def _shuffled_check(shuffled: ShuffledLabels | None) -> Check:
 def estimate_of(row: Any, unit: str = "question") -> Estimate:
     """Estimate of a row with value, low, high, n and reason."""
     reason = getattr(row, "reason", "")
-    return Estimate(
-        row.value, row.low, row.high, int(row.n), unit, reason if isinstance(reason, str) else ""
-    )
+    if not isinstance(reason, str):
+        reason = ""  # an empty cell of a table is NaN
+    return Estimate(row.value, row.low, row.high, int(row.n), unit, reason)
 
 
 def evidence_of_run(
@@ -311,15 +314,24 @@ def mean_evidence(subject: str, parts: Sequence[ProbeEvidence], mean: Any) -> Pr
     leads: dict[str, Lead] = {}
     missing: dict[str, str] = {}
     for control in CONTROLS:
-        held = [part.leads[control.check] for part in parts if control.check in part.leads]
-        if len(held) == len(parts):
-            score = sum(lead.score for lead in held) / len(held)
-            leads[control.check] = Lead(score, mean([lead.lead for lead in held]))
-        elif held:
-            without = [part.subject for part in parts if control.check not in part.leads]
-            missing[control.check] = f"not run on {', '.join(without)}"
-    shuffled = [part.shuffled for part in parts if part.shuffled is not None]
-    weakest = max(shuffled, key=lambda one: one.p_value) if len(shuffled) == len(parts) else None
+        control_leads = []
+        datasets_without_lead = []
+        for part in parts:
+            if control.check in part.leads:
+                control_leads.append(part.leads[control.check])
+            else:
+                datasets_without_lead.append(part.subject)
+        if not datasets_without_lead:
+            score = sum(lead.score for lead in control_leads) / len(control_leads)
+            leads[control.check] = Lead(score, mean([lead.lead for lead in control_leads]))
+        elif control_leads:
+            missing[control.check] = f"not run on {', '.join(datasets_without_lead)}"
+
+    shuffled_of_parts = [part.shuffled for part in parts if part.shuffled is not None]
+    weakest_shuffled = None
+    if len(shuffled_of_parts) == len(parts):
+        weakest_shuffled = max(shuffled_of_parts, key=lambda shuffled: shuffled.p_value)
+    no_measurements = [part.no_measurement for part in parts if part.no_measurement]
     return ProbeEvidence(
         subject=subject,
         kind=parts[0].kind,
@@ -327,8 +339,8 @@ def mean_evidence(subject: str, parts: Sequence[ProbeEvidence], mean: Any) -> Pr
         score=mean([part.score for part in parts]),
         leads=leads,
         answer_mass=mean([part.answer_mass for part in parts]),
-        shuffled=weakest,
-        no_measurement=next((part.no_measurement for part in parts if part.no_measurement), ""),
+        shuffled=weakest_shuffled,
+        no_measurement=no_measurements[0] if no_measurements else "",
         missing=missing,
     )
 
@@ -381,21 +393,20 @@ def judge_evidence(tables: Tables) -> list[JudgeEvidence]:
     """Evidence by data set and training, from the tables finetuned and finetuned_less."""
     methods = tables["finetuned"]
     methods = methods[methods.metric == "auroc"]
-    less = tables["finetuned_less"]
-    less = less[less.metric == "auroc"]
-    found = []
-    for (dataset, judge), rows in less.groupby(["dataset", "probe"], sort=False):
-        scores = (
-            methods[methods.dataset == dataset].drop_duplicates("method").set_index("method").value
-        )
+    differences = tables["finetuned_less"]
+    differences = differences[differences.metric == "auroc"]
+    judges = []
+    for (dataset, judge), rows in differences.groupby(["dataset", "probe"], sort=False):
+        dataset_methods = methods[methods.dataset == dataset].drop_duplicates("method")
+        scores = dataset_methods.set_index("method").value
         lead_rows = {row.against: row for row in rows.itertuples()}
-        leads = {
-            control.check: Lead(
-                float(scores[control.method]), estimate_of(lead_rows[control.method])
-            )
-            for control in JUDGE_CONTROLS
-            if control.method in lead_rows
-        }
-        suffix = "" if judge == JUDGES[0] else "\N{NO-BREAK SPACE}(all\N{NO-BREAK SPACE}weights)"
-        found.append(JudgeEvidence(f"{dataset}{suffix}", str(dataset), float(scores[judge]), leads))
-    return found
+        leads = {}
+        for control in JUDGE_CONTROLS:
+            if control.method in lead_rows:
+                score = float(scores[control.method])
+                leads[control.check] = Lead(score, estimate_of(lead_rows[control.method]))
+        subject = str(dataset)
+        if judge != JUDGES[0]:
+            subject += "\N{NO-BREAK SPACE}(all\N{NO-BREAK SPACE}weights)"
+        judges.append(JudgeEvidence(subject, str(dataset), float(scores[judge]), leads))
+    return judges

@@ -19,7 +19,7 @@ from selfprobe.stats.estimate import Estimate
 METRIC_NAMES = {"f1": "weighted F1", "accuracy": "accuracy", "auroc": "AUROC"}
 PROBE_KINDS = ("supervised", "unsupervised")
 DIRECTION_KINDS = (*PROBE_KINDS, "random")
-LEVELS = ("prompting", "no model (TF-IDF)", "no model (length)")
+LEVEL_METHODS = ("prompting", "no model (TF-IDF)", "no model (length)")
 """Methods without layers: a level line in a picture by layer."""
 SIZED_METHODS = (
     "supervised",
@@ -64,12 +64,13 @@ def method_pictures(
     pictures = []
     for dataset, rows in scored.groupby("dataset", sort=False):
         bars = {str(row.method): {"": interval_of(row)} for row in rows.itertuples()}
+        title = named_with_questions(dataset, rows)
         picture = bar_rows(
             stem_of(stem, dataset),
             bars,
-            caption=f"{named_with_questions(dataset, rows)}: {METRIC_NAMES[metric]} on held-out pairs. {BY_QUESTION}",
+            caption=f"{title}: {METRIC_NAMES[metric]} on held-out pairs. {BY_QUESTION}",
             axis=METRIC_NAMES[metric],
-            title=named_with_questions(dataset, rows),
+            title=title,
             line=0.5,
         )
         pictures.append(picture)
@@ -90,12 +91,11 @@ def layer_pictures(
         for kind in PROBE_KINDS:
             curve = rows[rows.probe == kind].sort_values("layer")
             series[kind] = (list(curve.layer + 1), intervals_of(curve))
-        asked = methods[(methods.dataset == dataset) & (methods.metric == metric)].set_index(
-            "method"
-        )
-        for method in LEVELS:
-            if method in asked.index:
-                series[method] = (ends, [level(float(asked.value[method]))] * 2)
+        is_level = (methods.dataset == dataset) & (methods.metric == metric)
+        level_of_method = methods[is_level].set_index("method").value
+        for method in LEVEL_METHODS:
+            if method in level_of_method.index:
+                series[method] = (ends, [level(float(level_of_method[method]))] * 2)
         is_floor = (
             (floors.dataset == dataset)
             & (floors.metric == metric)
@@ -115,7 +115,10 @@ def layer_pictures(
             up=METRIC_NAMES[metric],
             title=title,
             marks=False,
-            alt=f"{METRIC_NAMES[metric]} of both probes of {dataset} by block; the numbers are in the table.",
+            alt=(
+                f"{METRIC_NAMES[metric]} of both probes of {dataset} by block; "
+                "the numbers are in the table."
+            ),
         )
         pictures.append(picture)
     return pictures
@@ -162,7 +165,10 @@ def cosine_pictures(table: pd.DataFrame, *, stem: str = "cosine") -> list[Pictur
             stem_of(stem, kind),
             square_of(cells.absolute, names),
             names,
-            caption=f"{kind}: magnitude of the directions' cosine after block {block}, mean over halves.",
+            caption=(
+                f"{kind}: magnitude of the directions' cosine after block {block}, "
+                "mean over halves."
+            ),
             title=f"{kind}, after block {block}",
             across="",
             down="",
@@ -285,7 +291,10 @@ def size_pictures(
         picture = curves(
             stem_of(stem, family),
             series,
-            caption=f"{title}, {family}: {METRIC_NAMES[metric]} by the model's parameters, 95 % intervals.",
+            caption=(
+                f"{title}, {family}: {METRIC_NAMES[metric]} by the model's parameters, "
+                "95 % intervals."
+            ),
             across="parameters",
             up=METRIC_NAMES[metric],
             title=f"{title}: {family}",
@@ -300,11 +309,8 @@ def size_text(parameters: float) -> str:
     """Size as text: 8B, 0.5B, 135M, 20k."""
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if parameters >= unit / 2 or unit == 1e3:
-            return (
-                f"{parameters / unit:.2g}{letter}"
-                if parameters < 100 * unit
-                else f"{parameters / unit:.0f}{letter}"
-            )
+            digits = ".2g" if parameters < 100 * unit else ".0f"
+            return f"{parameters / unit:{digits}}{letter}"
     raise AssertionError
 
 
@@ -330,7 +336,10 @@ def depth_pictures(
             title=f"{title}: {kind}",
             marks=False,
             line=0.5,
-            alt=f"{METRIC_NAMES[metric]} of the {kind} probe by depth; the numbers are in the table.",
+            alt=(
+                f"{METRIC_NAMES[metric]} of the {kind} probe by depth; "
+                "the numbers are in the table."
+            ),
         )
         pictures.append(picture)
     return pictures
@@ -382,7 +391,11 @@ def intervals_of(rows: pd.DataFrame) -> list[Interval]:
 
 def square_of(values: pd.Series, names: Sequence[str]) -> npt.NDArray[np.float64]:
     """Values by (row, column) as an array [row, column]."""
-    return np.array([[float(values.loc[(row, column)]) for column in names] for row in names])
+    square = np.empty((len(names), len(names)))
+    for i, row_name in enumerate(names):
+        for j, column_name in enumerate(names):
+            square[i, j] = values.loc[(row_name, column_name)]
+    return square
 
 
 def named_with_questions(dataset: object, rows: pd.DataFrame) -> str:

@@ -1,5 +1,5 @@
-"""Numbers of the preference tasks' logs: what each run prefers, and what the texts alone tell of the
-better one.
+"""Numbers of the preference tasks' logs: what each run prefers, and what the texts alone tell of
+the better one.
 """
 
 import math
@@ -137,7 +137,9 @@ class JudgedRun:
 
     @property
     def worst_advantage(self) -> Estimate:
-        """Its advantage if every pair without a verdict were wrong; the interval keeps its width."""
+        """Its advantage if every pair without a verdict were wrong; the interval keeps its
+        width.
+        """
         worst_accuracy = self.metrics.get("worst_case", math.nan)
         if math.isnan(worst_accuracy):
             return self.advantage
@@ -165,7 +167,9 @@ class JudgedRun:
 
     @property
     def has_no_place(self) -> bool:
-        """Whether no text has a place: each is scored alone, or a probe's two orders are averaged."""
+        """Whether no text has a place: each is scored alone, or a probe's two orders are
+        averaged.
+        """
         return self.task in SINGLE_TEXT_TASKS or self.probe_orders == "both"
 
     @property
@@ -285,16 +289,16 @@ def text_baseline(
         groups: Question of each pair.
     """
     if not np.isfinite(reader_margins).any():
-        nothing = undefined("too few pairs to learn from", unit="question")
-        return TextBaseline(nothing, nothing)
+        no_number = undefined("too few pairs to learn from", unit="question")
+        return TextBaseline(no_number, no_number)
     reader_values = 0.5 + np.sign(reader_margins[:, 0].round(9)) / 2
     accuracy = clustered_mean(reader_values, groups, unit="question")
     advantages = advantages_beyond_reader(judge_values, reader_margins)
     if not np.isfinite(advantages).any():
         reason = "it leaves too few pairs to see more"
         return TextBaseline(accuracy, undefined(reason, unit="question"))
-    beyond = clustered_mean(advantages, groups, unit="question", interval="difference")
-    return TextBaseline(accuracy, beyond)
+    advantage = clustered_mean(advantages, groups, unit="question", interval="difference")
+    return TextBaseline(accuracy, advantage)
 
 
 # ---- the verdicts of logs, for other studies
@@ -330,7 +334,8 @@ def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins
         raise ValueError(
             f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} "
             f"in {', '.join(typed_paths)}; "
-            f"found {len(finished_runs)} logs, of these tasks on: {', '.join(logged_sets) or 'none'}"
+            f"found {len(finished_runs)} logs, of these tasks on: "
+            f"{', '.join(logged_sets) or 'none'}"
         )
     margins: Margins = {}
     for set_name, set_runs in runs_of_set.items():

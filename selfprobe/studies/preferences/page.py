@@ -50,13 +50,14 @@ from selfprobe.studies.preferences.claims import (
 Tables = Mapping[str, pd.DataFrame]
 METRIC: Literal["auroc"] = "auroc"
 """Metric of the claims: at .5 nothing is known, however often a method says 1."""
-SCALE = "AUROC on held-out pairs, with 95 % intervals by question; .5 is chance."
+SCALE_SENTENCE = "AUROC on held-out pairs, with 95 % intervals by question; .5 is chance."
 PROBE_CHECKS = (
-    "Yes takes a lead over asking and over each control, with its whole 95 % interval above 0; a control that was not "
-    "run leaves it open, and one that is shown to reach as much explains it. Shuffled labels are those of the "
-    "test half, and the best of all layers counts. Of random directions each half has four, their signs from the "
-    "training labels. Where the model, asked, puts less than one half of its probability on 1 and 2, asking says "
-    "little, and a lead over it as little."
+    "Yes takes a lead over asking and over each control, with its whole 95 % interval above 0; "
+    "a control that was not run leaves it open, and one that is shown to reach as much explains "
+    "it. Shuffled labels are those of the test half, and the best of all layers counts. Of random "
+    "directions each half has four, their signs from the training labels. Where the model, asked, "
+    "puts less than one half of its probability on 1 and 2, asking says little, and a lead over it "
+    "as little."
 )
 ONE_TRAINING = (
     "This is one training on one half: another half or seed may differ by more than the interval."
@@ -128,10 +129,10 @@ def check_rows(claim: Claim, kind: str, words: ClaimWords) -> list[ProbeCheckRow
 def cost_sentences(tables: Tables) -> list[str]:
     """A sentence a data set and training: how long learning took the judge, and the probe."""
     sentences = []
-    less = tables["finetuned_less"]
-    for dataset, judge in less[["dataset", "probe"]].drop_duplicates().itertuples(index=False):
-        cost = tables["finetuning_cost"]
-        seconds = cost[cost.dataset == dataset].set_index("what").seconds
+    costs = tables["finetuning_cost"]
+    trainings = tables["finetuned_less"][["dataset", "probe"]].drop_duplicates()
+    for dataset, judge in trainings.itertuples(index=False):
+        seconds = costs[costs.dataset == dataset].set_index("what").seconds
         judge_seconds = seconds[seconds.index.str.startswith(f"{judge}:")].sum()
         probe_seconds = seconds[seconds.index.str.startswith("probe:")].sum()
         times = f"Training took {judge_seconds:.0f} s, and the probe {probe_seconds:.0f} s."
@@ -139,43 +140,50 @@ def cost_sentences(tables: Tables) -> list[str]:
     return sentences
 
 
-CAPTIONS = {
+TABLE_CAPTIONS = {
     "methods": "Probes, the model's own answers, and controls",
     "differences": "Probes less asking and less each control, by metric",
     "layers": "By layer",
     "transfer": "Probes of one data set on another",
     "cosine": "Cosine of the directions",
-    "prompted": "Under another system turn, F1: the other run's probes and asking (moved), and these probes (refitted)",
+    "prompted": (
+        "Under another system turn, F1: the other run's probes and asking (moved), "
+        "and these probes (refitted)"
+    ),
     "components": "First two components of the contrast differences: shares of their variance",
     "aspects": "By aspect, F1",
     "adversarial": "LLMBar: learnt from the natural subsets",
     "ablation": "Asking with a direction taken out",
     "finetuned": "Fine-tuned judge, on the test half of the first split",
     "finetuned_less": "Fine-tuned judge less the probes, asking and the controls, pair by pair",
-    "saturation": "By number of training texts, F1: the judge, and the probe that learnt from the same pairs",
+    "saturation": (
+        "By number of training texts, F1: the judge, and the probe that learnt from the same pairs"
+    ),
     "finetuning": "Training of the fine-tuned judge, loss by step",
     "finetuning_cost": "What learning from the training half costs",
     "rounding": "Rounding by block in half precision, as a share of what a probe reads",
 }
-OF_DATA = {
+DATA_COLUMN_TITLES = {
     "ties": "rows without a better text",
     "left_out": "pairs not drawn",
     "scored": "pairs scored",
-}
-OF_DATA |= {
     "unscored": "pairs unscored",
     "humans_agree": "people agree",
     "humans_low": "from",
     "humans_high": "to",
+    "answer_mass": "answers with 1 or 2",
 }
-OF_DATA |= {"answer_mass": "answers with 1 or 2"}
-"""Columns of the table of data by what they count."""
-DRAWN = ("supervised", "unsupervised", "prompting", *JUDGES)
-TITLES = {
+"""Column of the table of data → what it counts."""
+DRAWN_METHODS = ("supervised", "unsupervised", "prompting", *JUDGES)
+"""Methods of the first picture."""
+PROBE_PAGE_TITLES = {
     "probes": "Do probes of {} judge better than asking it?",
     "judges": "Does {} judge better when it is fine-tuned than its probe does?",
 }
-LUCK = "The best layer and sign are picked on the test half, so compare each number with what luck reaches."
+LUCK_SENTENCE = (
+    "The best layer and sign are picked on the test half, so compare each number with what luck "
+    "reaches."
+)
 
 
 def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
@@ -184,43 +192,50 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     """
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    title = TITLES[about].format(cut_name(state["model"]))
+    title = PROBE_PAGE_TITLES[about].format(cut_name(state["model"]))
     costs_of_judges = cost_sentences(tables) if "finetuned" in tables else []
     run_sentence = _run_sentence(state)
     pictures = figures.drawn_pictures(tables)
     sections = [
-        _table_section(name, tables, pictures) for name in (*CAPTIONS, "data") if name in tables
+        _table_section(name, tables, pictures)
+        for name in (*TABLE_CAPTIONS, "data")
+        if name in tables
     ]
-    shared: dict[str, Any] = {"cells": sections, "method": [SCALE, PROBE_CHECKS, run_sentence]}
+    shared: dict[str, Any] = {
+        "cells": sections,
+        "method": [SCALE_SENTENCE, PROBE_CHECKS, run_sentence],
+    }
     if about == "judges":
         page = _judge_page(title, tables, shared, costs_of_judges)
     else:
-        page = _probe_page(title, tables, shared, costs_of_judges)
+        page = _probe_page(title, tables, shared)
     report = _report(page, run_sentence, costs_of_judges, tables, pictures)
     return replace(page, files={"report.md": report.encode()})
 
 
-def _probe_page(
-    title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]
-) -> Page:
-    evidence = {one.subject: one for one in evidence_of_run(tables, "supervised", METRIC)}
-    claims = ordered_claims([probe_claim(one) for one in evidence.values()])
+def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any]) -> Page:
+    evidence_by_subject = {
+        evidence.subject: evidence for evidence in evidence_of_run(tables, "supervised", METRIC)
+    }
+    claims = ordered_claims([probe_claim(evidence) for evidence in evidence_by_subject.values()])
+    rows: list[ProbeCheckRow] = []
+    for claim in claims:
+        rows += check_rows(claim, "supervised", PROBE_WORDS)
+
     notes: dict[str, list[Block]] = {}
-    rows = [row for claim in claims for row in check_rows(claim, "supervised", PROBE_WORDS)]
-    for one in evidence_of_run(tables, "unsupervised", METRIC):
-        claim = probe_claim(one)
+    for evidence in evidence_of_run(tables, "unsupervised", METRIC):
+        claim = probe_claim(evidence)
         checks = check_table(claim, PROBE_WORDS)
-        blocks: list[Block] = [f"Unsupervised probe. {claim_sentence(claim, PROBE_WORDS)}"]
-        notes[one.subject] = [*blocks, Table(checks.rows, checks.columns)]
+        sentence = f"Unsupervised probe. {claim_sentence(claim, PROBE_WORDS)}"
+        notes[evidence.subject] = [sentence, Table(checks.rows, checks.columns)]
         rows += check_rows(claim, "unsupervised", PROBE_WORDS)
-    answers = [_probe_answer(claim, evidence[claim.subject]) for claim in claims[:ROWS]]
+
+    answers = [_probe_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:ROWS]]
     page = claim_page(
         title,
         claims,
         PROBE_WORDS,
-        picture=_picture(
-            claims, [evidence[claim.subject].subject for claim in claims], tables, "probes"
-        ),
+        picture=_picture(claims, [claim.subject for claim in claims], tables, "probes"),
         table=Table(answers, columns_of(ProbeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
         notes=notes,
@@ -240,17 +255,18 @@ def _probe_answer(claim: Claim, evidence: ProbeEvidence) -> ProbeAnswerRow:
 def _judge_page(
     title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]
 ) -> Page:
-    evidence = {one.subject: one for one in judge_evidence(tables)}
-    claims = ordered_claims([judge_claim(one) for one in evidence.values()])
-    answers = [_judge_answer(claim, evidence[claim.subject]) for claim in claims[:ROWS]]
-    rows = [row for claim in claims for row in check_rows(claim, "fine-tuned judge", JUDGE_WORDS)]
+    evidence_by_subject = {evidence.subject: evidence for evidence in judge_evidence(tables)}
+    claims = ordered_claims([judge_claim(evidence) for evidence in evidence_by_subject.values()])
+    answers = [_judge_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:ROWS]]
+    datasets = [evidence_by_subject[claim.subject].dataset for claim in claims]
+    rows: list[ProbeCheckRow] = []
+    for claim in claims:
+        rows += check_rows(claim, "fine-tuned judge", JUDGE_WORDS)
     page = claim_page(
         title,
         claims,
         JUDGE_WORDS,
-        picture=_picture(
-            claims, [evidence[claim.subject].dataset for claim in claims], tables, "judges"
-        ),
+        picture=_picture(claims, datasets, tables, "judges"),
         table=Table(answers, columns_of(JudgeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
         lines=costs_of_judges[:LINES],
@@ -275,27 +291,23 @@ def _run_sentence(state: Mapping[str, Any]) -> str:
         share = f"{train:.0%}" if train < 1 else f"{train:g} pairs"
         halves = f"splits that train on {share}"
     return (
-        f"{state['model']}, revision {state['revision']}, preset {settings['name']}, {settings['seeds']} {halves}, "
-        f"orientation {settings['orientation']}, selfprobe {state['selfprobe']}. Numbers are means over test halves "
-        "with 95 % intervals by question. The intervals hold for the probes as fitted, and allow for pairs that train "
-        "the probe of one half and test that of another. Layers of the tables are counted from 0: layer 3 is the state "
-        "after block 4 of the figures."
+        f"{state['model']}, revision {state['revision']}, preset {settings['name']}, "
+        f"{settings['seeds']} {halves}, orientation {settings['orientation']}, "
+        f"selfprobe {state['selfprobe']}. Numbers are means over test halves with 95 % intervals "
+        "by question. The intervals hold for the probes as fitted, and allow for pairs that train "
+        "the probe of one half and test that of another. Layers of the tables are counted from 0: "
+        "layer 3 is the state after block 4 of the figures."
     )
-
-
-def _caption(name: str) -> str:
-    return CAPTIONS.get(name, "Data")
 
 
 def _table_section(name: str, tables: Tables, pictures: Mapping[str, Sequence[Picture]]) -> Section:
     """A table of the run with its figure."""
-    caption = _caption(name)
     blocks: list[Block] = [text_table(_rows(name, tables))]
     if name == "layers":
-        blocks.append(LUCK)
+        blocks.append(LUCK_SENTENCE)
     if name in pictures:
         blocks.append(Figures(pictures[name]))
-    return Section(caption, blocks, name=name)
+    return Section(TABLE_CAPTIONS.get(name, "Data"), blocks, name=name)
 
 
 def _report(
@@ -307,17 +319,17 @@ def _report(
 ) -> str:
     """The page as Markdown."""
     assert page.words is not None
-    lines = [f"# {page.title}", "", page.answer, "", SCALE, ""]
+    lines = [f"# {page.title}", "", page.answer, "", SCALE_SENTENCE, ""]
     lines += [f"- {claim_sentence(claim, page.words)}" for claim in page.claims]
     lines += [f"- {sentence}" for sentence in costs_of_judges]
     lines += ["", run_sentence, "", "## Checks", "", *markdown(_checks_text(page))]
-    for name in (*CAPTIONS, "data"):
+    for name in (*TABLE_CAPTIONS, "data"):
         if name not in tables:
             continue
-        caption = _caption(name)
+        caption = TABLE_CAPTIONS.get(name, "Data")
         lines += ["", f"## {caption}", "", *markdown(_rows(name, tables))]
         if name == "layers":
-            lines += ["", LUCK]
+            lines += ["", LUCK_SENTENCE]
         if name in pictures:
             lines.append("")
             lines += [
@@ -333,8 +345,16 @@ def _checks_text(page: Page) -> pd.DataFrame:
     rows = []
     for row in checks.rows:
         measured = shown(row.estimate, sign=bool(row.compared_with))
-        of = {"data set": row.dataset, "probe": row.probe, "check": row.check, "measured": measured}
-        rows.append(of | {"compared with": row.compared_with, "outcome": row.outcome.value})
+        rows.append(
+            {
+                "data set": row.dataset,
+                "probe": row.probe,
+                "check": row.check,
+                "measured": measured,
+                "compared with": row.compared_with,
+                "outcome": row.outcome.value,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -345,13 +365,16 @@ def _picture(
     about: Literal["probes", "judges"],
 ) -> Picture:
     """AUROC of the probes and of asking; a judge in the place of the unsupervised probe."""
-    every = tables["finetuned" if about == "judges" else "methods"]
-    methods = every[every.metric == METRIC]
-    drawn_methods = [name for name in dict.fromkeys(methods.method) if name in DRAWN]
+    all_metrics = tables["finetuned" if about == "judges" else "methods"]
+    methods = all_metrics[all_metrics.metric == METRIC]
+    drawn_methods = [name for name in dict.fromkeys(methods.method) if name in DRAWN_METHODS]
     rows = {}
-    for claim, dataset in list(zip(claims, datasets, strict=True))[:ROWS]:
-        by_method = {row.method: row for row in methods[methods.dataset == dataset].itertuples()}
-        rows[claim.subject] = {name: by_method[name] for name in drawn_methods if name in by_method}
+    for claim, dataset in zip(claims[:ROWS], datasets[:ROWS], strict=True):
+        dataset_rows = methods[methods.dataset == dataset]
+        row_by_method = {row.method: row for row in dataset_rows.itertuples()}
+        rows[claim.subject] = {
+            method: row_by_method[method] for method in drawn_methods if method in row_by_method
+        }
     caption = f"95 % intervals by question.{more_in_tables(len(claims) - ROWS)}"
     return interval_rows(about, rows, caption=caption, axis="AUROC on held-out pairs", line=0.5)
 
@@ -362,61 +385,52 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
     if name in ("methods", "finetuned"):
         return methods_text(table)
     if name == "finetuning":
-        return _ends(table)
+        return _training_ends(table)
     if name == "finetuning_cost":
         return costs(table)
     if name == "layers":
-        return best(tables)
+        return best_layers(tables)
     if name == "cosine":
         return table.round(2)
     if name == "components":
-        told = ["dataset", "layer", "share_first", "share_second"]
-        return (
-            table[told]
-            .drop_duplicates()
-            .round(3)
-            .assign(pairs=table.groupby("dataset", sort=False).size().to_list())
-        )
+        columns = ["dataset", "layer", "share_first", "share_second"]
+        pair_counts = table.groupby("dataset", sort=False).size().to_list()
+        return table[columns].drop_duplicates().round(3).assign(pairs=pair_counts)
     if name == "rounding":
-        return (
-            table.pivot(index="layer", columns="dataset", values="rounding").round(3).reset_index()
-        )
+        by_layer = table.pivot(index="layer", columns="dataset", values="rounding")
+        return by_layer.round(3).reset_index()
     if name in ("differences", "finetuned_less"):
-        return _by_metric(table, ["dataset", "probe", "against"], sign=True).rename(
-            columns={"against": "less"}
-        )
+        rows = _by_metric(table, ["dataset", "probe", "against"], sign=True)
+        return rows.rename(columns={"against": "less"})
     if name == "prompted":
-        rows = table[table.metric == "f1"].assign(
-            f1=lambda t: [shown(r, sign="less" in r.what) for r in t.itertuples()]
-        )
-        return (
-            rows.pivot(index=["dataset", "method"], columns="what", values="f1")
-            .reset_index()
-            .fillna("")
-        )
-    if name == "saturation":
-        rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
-        return (
-            rows.pivot(index=["dataset", "samples"], columns="method", values="f1")
-            .reset_index()
-            .fillna("")
-        )
-    if name in ("aspects", "transfer", "adversarial"):
-        rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
-        if name == "transfer":
-            return rows[["trained_on", "tested_on", "probe", "f1", "n"]]
-        index = ["dataset", "aspect"] if name == "aspects" else ["subset"]
-        return rows.pivot(index=index, columns="method", values="f1").reset_index()
+        rows = table[table.metric == "f1"]
+        texts = [shown(row, sign="less" in row.what) for row in rows.itertuples()]
+        return _f1_columns(rows, texts, index=["dataset", "method"], columns="what").fillna("")
+    if name in ("saturation", "aspects", "transfer", "adversarial"):
+        rows = table[table.metric == "f1"]
+        texts = [shown(row) for row in rows.itertuples()]
+        if name == "saturation":
+            return _f1_columns(rows, texts, index=["dataset", "samples"]).fillna("")
+        if name == "aspects":
+            return _f1_columns(rows, texts, index=["dataset", "aspect"])
+        if name == "adversarial":
+            return _f1_columns(rows, texts, index=["subset"])
+        return rows.assign(f1=texts)[["trained_on", "tested_on", "probe", "f1", "n"]]
     if name == "data":
-        shares = [percents(_mass_of(row)) for row in table.itertuples()]
-        rows = table.assign(answer_mass=shares).drop(
-            columns=["answer_mass_low", "answer_mass_high"]
-        )
-        return rows.round(3).rename(columns=OF_DATA)
-    rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round(
-        {"changed_answers": 3}
-    )
-    return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round({"f1": 3})
+        mass_texts = [percents(_mass_of(row)) for row in table.itertuples()]
+        rows = table.assign(answer_mass=mass_texts)
+        rows = rows.drop(columns=["answer_mass_low", "answer_mass_high"])
+        return rows.round(3).rename(columns=DATA_COLUMN_TITLES)
+    change_texts = [shown(row, sign=True) for row in table.itertuples()]
+    rows = table.assign(change=change_texts).round({"changed_answers": 3, "f1": 3})
+    return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]]
+
+
+def _f1_columns(
+    rows: pd.DataFrame, texts: Sequence[str], *, index: list[str], columns: str = "method"
+) -> pd.DataFrame:
+    """F1 as text, a row for each value of the index and a column for each of `columns`."""
+    return rows.assign(f1=texts).pivot(index=index, columns=columns, values="f1").reset_index()
 
 
 def _mass_of(row: Any) -> Estimate:
@@ -426,26 +440,33 @@ def _mass_of(row: Any) -> Estimate:
     )
 
 
-def _ends(table: pd.DataFrame) -> pd.DataFrame:
+def _training_ends(table: pd.DataFrame) -> pd.DataFrame:
     """dataset, training, steps, first, last: mean loss of the first and the last tenth of the
     steps.
     """
     rows = []
-    for (dataset, training), part in table.groupby(["dataset", "training"], sort=False):
-        tenth = max(1, len(part) // 10)
-        ends = {"first": part.loss.iloc[:tenth].mean(), "last": part.loss.iloc[-tenth:].mean()}
-        rows.append({"dataset": dataset, "training": training, "steps": len(part)} | ends)
+    for (dataset, training), steps in table.groupby(["dataset", "training"], sort=False):
+        tenth = max(1, len(steps) // 10)
+        rows.append(
+            {
+                "dataset": dataset,
+                "training": training,
+                "steps": len(steps),
+                "first": steps.loss.iloc[:tenth].mean(),
+                "last": steps.loss.iloc[-tenth:].mean(),
+            }
+        )
     return pd.DataFrame(rows).round(3)
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """dataset, what, seconds, FLOPs, parameters as text."""
-    said = table.assign(
-        seconds=[f"{x:.1f}" for x in table.seconds],
-        FLOPs=["" if math.isnan(x) else f"{x:.1e}" for x in table.flops],
-        parameters=[f"{x:,}" for x in table.parameters],
+    rows = table.assign(
+        seconds=[f"{seconds:.1f}" for seconds in table.seconds],
+        FLOPs=["" if math.isnan(flops) else f"{flops:.1e}" for flops in table.flops],
+        parameters=[f"{parameters:,}" for parameters in table.parameters],
     )
-    return said[["dataset", "what", "seconds", "FLOPs", "parameters"]]
+    return rows[["dataset", "what", "seconds", "FLOPs", "parameters"]]
 
 
 COLUMN_HELP = {
@@ -456,17 +477,24 @@ COLUMN_HELP = {
     "ties": "Share of pairs without a preference.",
     "consistent": "Share of pairs judged alike in both orders.",
     "f1": f"F1 of the two classes, weighted by their sizes. {INTERVAL_HELP}",
-    "auroc": f"Chance that a pair whose first text is better scores above another; .5 is guessing. {INTERVAL_HELP}",
+    "auroc": (
+        "Chance that a pair whose first text is better scores above another; .5 is guessing. "
+        f"{INTERVAL_HELP}"
+    ),
     "best": "What the best layer and sign reach that were picked on the test half itself.",
     "luck": "The same with shuffled labels: mean, and what 95 % of the shuffles stay below.",
     "layer": "Layer whose states are read, from 0: layer 3 is the state after the fourth block.",
     "share_first": "Share of the variance of the contrast differences along the first component.",
     "share_second": "The same along the second component.",
-    "rows without a better text": "Rows of the data set that made no pair, since neither text is better.",
+    "rows without a better text": (
+        "Rows of the data set that made no pair, since neither text is better."
+    ),
     "pairs not drawn": "Pairs beyond the limit, left out at random.",
     "pairs scored": "Pairs whose states were read, and that every number of the page counts.",
     "pairs unscored": "Pairs that could not be read; the reasons stand beside.",
-    "answers with 1 or 2": "Share of its probability that the model puts on the two answers when it is asked.",
+    "answers with 1 or 2": (
+        "Share of its probability that the model puts on the two answers when it is asked."
+    ),
     "people agree": "How often two judges of a pair agree, where the data set has single votes.",
     "from": "Lower end of its 95 % interval.",
     "to": "Upper end of its 95 % interval.",
@@ -487,14 +515,13 @@ COLUMN_HELP = {
 def text_table(rows: pd.DataFrame) -> Table:
     """A table of the page, numbers as they stand in `rows`."""
     names = [str(name) for name in rows.columns]
-    kinds = [pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes]
-    columns = [
-        Column(
-            name.replace("_", " "), name, _cell, "n" if number else "e", COLUMN_HELP.get(name, "")
-        )
-        for name, number in zip(names, kinds, strict=True)
-    ]
-    return Table([dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)], columns)
+    columns = []
+    for name, dtype in zip(names, rows.dtypes, strict=True):
+        look = "n" if pd.api.types.is_numeric_dtype(dtype) else "e"
+        help_text = COLUMN_HELP.get(name, "")
+        columns.append(Column(name.replace("_", " "), name, _cell, look, help_text))
+    row_values = [dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)]
+    return Table(row_values, columns)
 
 
 def _cell(value: object) -> str:
@@ -516,18 +543,18 @@ def _by_metric(
     one row a key.
     """
     rows = []
-    for key, part in table.groupby(keys, sort=False):
-        by: dict[str, Any] = {row.metric: row for row in part.itertuples()}
-        numbers = {metric: shown(by[metric], sign=sign) for metric in ("f1", "accuracy", "auroc")}
-        rows.append(
-            dict(zip(keys, key, strict=True))
-            | numbers
-            | {name: getattr(by["f1"], name) for name in more}
-        )
+    for key, group in table.groupby(keys, sort=False):
+        row_by_metric: dict[str, Any] = {row.metric: row for row in group.itertuples()}
+        cells = dict(zip(keys, key, strict=True))
+        for metric in ("f1", "accuracy", "auroc"):
+            cells[metric] = shown(row_by_metric[metric], sign=sign)
+        for name in more:
+            cells[name] = getattr(row_by_metric["f1"], name)
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 
-def best(tables: Tables) -> pd.DataFrame:
+def best_layers(tables: Tables) -> pd.DataFrame:
     """dataset, probe, metric, best (layer and sign on the test half: leaks), luck: the same with
     shuffled labels.
     """
@@ -543,22 +570,16 @@ def best(tables: Tables) -> pd.DataFrame:
 
 def markdown(table: pd.DataFrame) -> list[str]:
     """A table as Markdown lines."""
-    return [
-        _line(table.columns),
-        _line("---" for _ in table.columns),
-        *(
-            _line("" if isinstance(v, float) and math.isnan(v) else v for v in row)
-            for row in table.to_numpy(object)
-        ),
-    ]
+    lines = [_markdown_line(table.columns), _markdown_line("---" for _ in table.columns)]
+    for row in table.to_numpy(object):
+        lines.append(_markdown_line(_without_nan(value) for value in row))
+    return lines
 
 
-def text(table: pd.DataFrame) -> str:
-    """A table for the terminal."""
-    return str(table.to_string(index=False, justify="left"))
+def _without_nan(value: object) -> object:
+    return "" if isinstance(value, float) and math.isnan(value) else value
 
 
-def _line(cells: Iterable[object]) -> str:
-    return (
-        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-    )
+def _markdown_line(cells: Iterable[object]) -> str:
+    texts = [str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells]
+    return f"| {' | '.join(texts)} |"

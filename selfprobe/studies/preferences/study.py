@@ -76,12 +76,11 @@ class Preferences(Study):
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
         """The runs that the tasks' own scorer scored."""
-        foreign = [run for run in there.finished if not judged_run(run).metrics]
+        foreign_runs = [run for run in there.finished if not judged_run(run).metrics]
+        own_runs = [run for run in there.counted if run not in foreign_runs]
         reason = "it holds none of the numbers of a preference task: another scorer scored it"
-        return Runs(
-            [run for run in there.counted if run not in foreign],
-            there.aside | {run.log: reason for run in foreign},
-        )
+        reason_by_log = {run.log: reason for run in foreign_runs}
+        return Runs(own_runs, there.aside | reason_by_log)
 
     @classmethod
     def numbers(cls, logs: Logs) -> list[JudgedRun]:
@@ -106,8 +105,8 @@ def _share_text(share: Estimate) -> str:
     return share.reason if math.isnan(share.value) else percents(share)
 
 
-def _points_text(beyond: Estimate) -> str:
-    return beyond.reason if math.isnan(beyond.value) else points(beyond)
+def _points_text(advantage: Estimate) -> str:
+    return advantage.reason if math.isnan(advantage.value) else points(advantage)
 
 
 READER_CHECKS = {TextReader.LENGTH: "beyond_length", TextReader.WORDS: "beyond_words"}
@@ -160,26 +159,20 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
     is_above_at_worst = run.worst_advantage.low > 0
     guessing = f"guessing: {percent(GUESSING)}"
     checks = [
-        Check(
-            name="verdicts",
-            difference=run.scored_share,
-            outcome=Outcome.HOLDS if has_verdicts else Outcome.OPEN,
-            remedy="" if has_verdicts else "the column unscored says why",
+        _check(
+            "verdicts",
+            run.scored_share,
+            Outcome.HOLDS if has_verdicts else Outcome.OPEN,
+            remedy="the column unscored says why",
         ),
         _place_check(run, is_above_guessing=is_above is Outcome.HOLDS),
-        Check(
-            name="above_guessing",
-            difference=advantage,
-            outcome=is_above,
+        _check("above_guessing", advantage, is_above, compared_with=guessing, remedy="add pairs"),
+        _check(
+            "unscored",
+            run.worst_advantage,
+            Outcome.HOLDS if is_above_at_worst else Outcome.OPEN,
             compared_with=guessing,
-            remedy="" if is_above is Outcome.HOLDS else "add pairs",
-        ),
-        Check(
-            name="unscored",
-            difference=run.worst_advantage,
-            outcome=Outcome.HOLDS if is_above_at_worst else Outcome.OPEN,
-            compared_with=guessing,
-            remedy="" if is_above_at_worst else "ask again for those",
+            remedy="ask again for those",
         ),
     ]
     checks += [_reader_check(reader, run.baselines.get(reader)) for reader in TextReader]
@@ -196,6 +189,15 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
     return Claim(subject, advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
 
 
+def _check(
+    name: str, difference: Estimate, outcome: Outcome, *, compared_with: str = "", remedy: str
+) -> Check:
+    """A requirement, with its remedy where it does not hold."""
+    if outcome is Outcome.HOLDS:
+        remedy = ""
+    return Check(name, difference, outcome, compared_with, remedy=remedy)
+
+
 def _place_check(run: JudgedRun, *, is_above_guessing: bool) -> Check:
     """The requirement that choices go by more than the place in which a text stands.
 
@@ -210,22 +212,18 @@ def _place_check(run: JudgedRun, *, is_above_guessing: bool) -> Check:
     if run.place is not None and not is_above_guessing:
         is_open = True
         remedy = f"score each text alone ({', '.join(SINGLE_TEXT_TASKS)})"
-    return Check(
-        name="by_preference",
-        difference=share,
-        outcome=Outcome.OPEN if is_open else Outcome.HOLDS,
-        remedy=remedy if is_open else "",
-    )
+    outcome = Outcome.OPEN if is_open else Outcome.HOLDS
+    return _check("by_preference", share, outcome, remedy=remedy)
 
 
 def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
-    """The requirement that a judge is above guessing by more than a reader of the texts alone tells,
-    which explains it if nothing is left.
+    """The requirement that a judge is above guessing by more than a reader of the texts alone
+    tells, which explains it if nothing is left.
     """
     name = READER_CHECKS[reader]
     if baseline is None:
-        nothing = undefined("no pair has a verdict", unit="question")
-        return Check(name, nothing, Outcome.OPEN, reader.value, remedy="add pairs")
+        no_number = undefined("no pair has a verdict", unit="question")
+        return Check(name, no_number, Outcome.OPEN, reader.value, remedy="add pairs")
     outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
     has_accuracy = not math.isnan(baseline.accuracy.value)
     accuracy_text = f"{reader.value}: {percents(baseline.accuracy)}"
