@@ -1169,10 +1169,6 @@ FIELDS_WITH_LINES = (
     "said",
 )
 """Fields with one line per entry in the file of a baseline."""
-YOUNGER_FIELDS = ("answers", "left_out", "roles", "scorers", "said", "reducers")
-"""Fields that older files lack; left out where they are empty, so that the same runs have the same
-bytes.
-"""
 
 
 def save_baseline(runs: Sequence[BaselineRun], path: str) -> int:
@@ -1260,8 +1256,6 @@ def _checksum(body: str) -> str:
 def _run_text(run: BaselineRun) -> str:
     fields = list[str]()
     for name, value in asdict(run).items():
-        if not value and name in YOUNGER_FIELDS:
-            continue
         text = _json(value)
         if value and name in FIELDS_WITH_LINES:
             entries = [f"  {_json(key)}: {_json(value[key])}" for key in sorted(value)]

@@ -104,16 +104,15 @@ class BaselineRun:
     clusters: dict[str, str] = field(default_factory=dict)
     """Item → what it comes from, where items were grouped."""
     answers: dict[str, str] = field(default_factory=dict)
-    """Item → digest of its options and its target; nothing in files of earlier versions."""
+    """Item → digest of its options and its target, where it has any."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Key of another suite's score → why it is not compared."""
     roles: dict[str, str] = field(default_factory=dict)
-    """Role → its model, for all roles but the target; nothing in files of earlier versions."""
+    """Role → its model, for all roles but the target."""
     scorers: dict[str, str] = field(default_factory=dict)
-    """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
+    """Scorer of another suite → digest of its arguments."""
     said: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Item → key → answers, "" where one could not be read; nothing in files of earlier versions.
-    """
+    """Item → key → answers, "" where one could not be read."""
     reducers: list[str] = field(default_factory=list)
     """Names of what made one value of the epochs of an item, of another suite's scores; none is the
     mean.
@@ -332,12 +331,11 @@ def _changed_items(old_digests: dict[str, str], new_digests: dict[str, str]) -> 
 
 def _changed_scoring(old: BaselineRun, new: BaselineRun) -> str:
     """Another grader, or another argument of a scorer that both have; "" where there is none."""
-    if old.roles and new.roles:
-        for role in sorted({*old.roles, *new.roles}):
-            old_model = old.roles.get(role, UNBOUND)
-            new_model = new.roles.get(role, UNBOUND)
-            if old_model != new_model:
-                return f"another model has the role {role}, it was {old_model} and is {new_model}"
+    for role in sorted({*old.roles, *new.roles}):
+        old_model = old.roles.get(role, UNBOUND)
+        new_model = new.roles.get(role, UNBOUND)
+        if old_model != new_model:
+            return f"another model has the role {role}, it was {old_model} and is {new_model}"
     if old.reducers != new.reducers:
         old_reducers = ", ".join(old.reducers) or MEAN
         new_reducers = ", ".join(new.reducers) or MEAN
