@@ -40,8 +40,8 @@ from selfprobe.stats.agreement import (
 )
 from selfprobe.stats.beyond_text import (
     TextReaders,
+    auroc_beyond,
     reader_columns,
-    rest_beyond,
     text_readers,
     with_ranks,
 )
@@ -429,7 +429,7 @@ class TextRival:
     over: Estimate
     """The arm's AUROC less its."""
     rest: Estimate
-    """AUROC − .5 that is left to the arm beyond it (`rest_beyond`)."""
+    """AUROC − .5 that is left to the arm beyond it (`auroc_beyond`)."""
 
 
 @dataclass(frozen=True)
@@ -544,7 +544,7 @@ def _rest(ranked: pd.DataFrame, columns: FloatArray, unit: str) -> Estimate:
     if not _has_two_sides(part):
         return undefined(UNTRAINED, unit=unit)
     known_columns = with_ranks(_scaled_columns(columns[is_known]))
-    return rest_beyond(
+    return auroc_beyond(
         part.score, part.positive, known_columns, part.cluster.to_numpy(str), unit=unit
     )
 
@@ -574,7 +574,7 @@ def _rest_beyond_all(known: pd.DataFrame, baselines: "Baselines", unit: str) -> 
     reference_columns = with_ranks(_scaled_columns(part[references].to_numpy(dtype=float)))
     predicted = reader_columns(readers.readers, statement, rows)
     columns = np.concatenate([predicted, reference_columns], axis=1)
-    return rest_beyond(statement, part.positive, columns, part.cluster.to_numpy(str), unit=unit)
+    return auroc_beyond(statement, part.positive, columns, part.cluster.to_numpy(str), unit=unit)
 
 
 LEAST_FOR_READERS = 30
