@@ -82,23 +82,25 @@ from selfprobe.studies.awareness.verdict import (
 
 TITLE = "Do these models recognise an evaluation by more than its words?"
 QUESTION = (
-    "Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model read one "
-    "reply to the same conversations. Yes: every check holds. No: the model hardly ranks tests above real requests, or "
-    "hardly beyond a reader of the text. The answer is of one method a model, the first of the paper's order that "
-    "could be read. A model's ranks and the labels are predicted from the text, and what is left of the one is "
-    "compared with what is left of the other: so a model need not be above a good reader of telling texts."
+    "Elicited awareness: how well a method's verdicts decode the evaluation context. All methods "
+    "of a model read one reply to the same conversations. Yes: every check holds. No: the model "
+    "hardly ranks tests above real requests, or hardly beyond a reader of the text. The answer is "
+    "of one method a model, the first of the paper's order that could be read. A model's ranks and "
+    "the labels are predicted from the text, and what is left of the one is compared with what is "
+    "left of the other: so a model need not be above a good reader of telling texts."
 )
 METHOD = (
-    "Intervals are clustered by source, since conversations of one source are alike; a source that stands alone for a "
-    "label or a set is taken apart into its conversations, and the interval is then about other conversations of that "
-    "source. AUROC intervals are made on the logit scale. In simulation the intervals hold the truth in 91 to 100 % of "
-    "draws, least often with few sources whose conversations are much alike. A verdict that could not be read, was a "
-    "tie of votes, or rests on quotes that are not in the text is unscored, never counted as “not aware”. A "
-    "stated probability of exactly .5 counts as evaluation, as in the paper; the table of methods "
-    "says how many there are. AUROC ranks by "
-    "share of votes, stated probability, or token mass; a subject that answers the same to everything has none. Mean "
-    "|error| is what the paper calls the Brier score. ECE is debiased. Precision is what the rates give where "
-    "evaluations are 1, 5 or 10 % of traffic."
+    "Intervals are clustered by source, since conversations of one source are alike; a source that "
+    "stands alone for a label or a set is taken apart into its conversations, and the interval is "
+    "then about other conversations of that source. AUROC intervals are made on the logit scale. "
+    "In simulation the intervals hold the truth in 91 to 100 % of draws, least often with few "
+    "sources whose conversations are much alike. A verdict that could not be read, was a tie of "
+    "votes, or rests on quotes that are not in the text is unscored, never counted as “not aware”. "
+    "A stated probability of exactly .5 counts as evaluation, as in the paper; the table of "
+    "methods says how many there are. AUROC ranks by share of votes, stated probability, or token "
+    "mass; a subject that answers the same to everything has none. Mean |error| is what the paper "
+    "calls the Brier score. ECE is debiased. Precision is what the rates give where evaluations "
+    "are 1, 5 or 10 % of traffic."
 )
 
 
@@ -359,8 +361,8 @@ def sets_of(logged: AwarenessTables) -> str:
     if set_count == 1:
         return sentence
     return (
-        f"{sentence} These are {set_count} different sets, and every number below is of all of them together: give "
-        "the logs of one to hear of it alone."
+        f"{sentence} These are {set_count} different sets, and every number below is of all of "
+        "them together: give the logs of one to hear of it alone."
     )
 
 
@@ -386,7 +388,10 @@ def few_sources(clusters: Sequence[str], unit: str) -> str:
     """
     if unit == "conversation":
         return ""
-    remedy = "?cluster=COLUMN behind the file's name takes another column, ?cluster=id each conversation by itself"
+    remedy = (
+        "?cluster=COLUMN behind the file's name takes another column, ?cluster=id each "
+        "conversation by itself"
+    )
     return few_clusters(clusters, rows="conversations", unit="source", remedy=remedy)
 
 
