@@ -49,10 +49,10 @@ class TextReaders:
     """Whether a text has each word, and its style, [text, mark]."""
 
     def predictions(self, values: FloatArray, rows: npt.NDArray[np.intp]) -> FloatArray:
-        """Cross-fitted predictions of each column of `values  # [row, column]`, [column, row, reader].
+        """Cross-fitted predictions of each column of `values`, [column, row, reader].
 
         Args:
-            values: Numbers of the texts at `rows`.
+            values: Numbers of the texts at `rows`, [row, column].
             rows: Which of the texts, [row].
         """
         column_count = values.shape[1]

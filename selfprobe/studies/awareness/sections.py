@@ -436,18 +436,27 @@ def text_rows(arms: Sequence[ArmNumbers]) -> list[TextRow]:
         if arm.placebo or not arm.n:
             continue
         for rival in arm.beyond.rivals:
-            rows.append(
-                TextRow(
-                    arm.name, arm.model, arm.auroc, rival.title, rival.auroc, rival.over, rival.rest
-                )
+            rival_row = TextRow(
+                method=arm.name,
+                model=arm.model,
+                auroc=arm.auroc,
+                reader=rival.title,
+                estimate=rival.auroc,
+                over=rival.over,
+                rest=rival.rest,
             )
-        together = undefined("no one score")
-        rest = arm.beyond.rest
-        rows.append(
-            TextRow(
-                arm.name, arm.model, arm.auroc, "all of them together", together, together, rest
-            )
+            rows.append(rival_row)
+        no_score = undefined("no one score")
+        all_readers_row = TextRow(
+            method=arm.name,
+            model=arm.model,
+            auroc=arm.auroc,
+            reader="all of them together",
+            estimate=no_score,
+            over=no_score,
+            rest=arm.beyond.rest,
         )
+        rows.append(all_readers_row)
     return rows
 
 
@@ -461,9 +470,9 @@ def words_section(arms: Sequence[ArmNumbers]) -> Section:
         "more than the words."
     )
     rows = text_rows(arms)
-    blocks: list[Block] = (
-        [note, Table(rows, columns_of(TextRow))] if rows else ["No method has a verdict."]
-    )
+    blocks: list[Block] = ["No method has a verdict."]
+    if rows:
+        blocks = [note, Table(rows, columns_of(TextRow))]
     return Section("More than the words?", blocks, name="words", menu="more than the words")
 
 
@@ -721,10 +730,9 @@ def kappa_rows(pairs: Sequence[MethodPair]) -> list[KappaRow]:
         if pair.curve is None:
             continue
         curve = pair.curve
-        for decisions, mean, low, high in zip(
-            curve.decisions, curve.mean, curve.low, curve.high, strict=True
-        ):
-            rows.append(KappaRow(pair.model, decisions, mean, low, high))
+        curve_points = zip(curve.decisions, curve.mean, curve.low, curve.high, strict=True)
+        for decision_count, mean_kappa, low, high in curve_points:
+            rows.append(KappaRow(pair.model, decision_count, mean_kappa, low, high))
     return rows
 
 
@@ -883,11 +891,12 @@ def _subject_of_pair(row: PairedRow) -> str:
 
 
 def _arms_of_pair(row: PairedRow) -> str:
-    first_marks = marks([getattr(row, name) for name in ARM])
-    second_marks = marks(
-        [row.method, row.model, *(getattr(row, f"second_{name}") for name in PLAIN)]
-    )
-    return f"{first_marks.strip() or '(plain)'} | {second_marks.strip() or '(plain)'}"
+    first_arm = [getattr(row, name) for name in ARM]
+    second_values = [getattr(row, f"second_{name}") for name in PLAIN]
+    second_arm = [row.method, row.model, *second_values]
+    first_marks = marks(first_arm).strip() or "(plain)"
+    second_marks = marks(second_arm).strip() or "(plain)"
+    return f"{first_marks} | {second_marks}"
 
 
 def _right_in_pair(row: PairedRow) -> str:
@@ -923,9 +932,9 @@ def paired_section(pairs: Sequence[ArmPair], arms: Sequence[ArmNumbers]) -> list
     observer_tables = observers(arms)
     if observer_tables:
         blocks += [OBSERVERS_NOTE, *observer_tables]
-    return (
-        [Section("Two arms of a method", blocks, name="paired", menu="two arms")] if blocks else []
-    )
+    if not blocks:
+        return []
+    return [Section("Two arms of a method", blocks, name="paired", menu="two arms")]
 
 
 def pair_sentence(pair: ArmPair) -> str:
@@ -951,10 +960,13 @@ def pair_sentence(pair: ArmPair) -> str:
             f"{sentence} There is no second run to hold this against; run the same command with "
             "another --log-dir."
         )
-    differences = ", ".join(
-        f"{name} {signed_estimate(estimate)}" for name, estimate in pair.below_runs.items()
+    differences = []
+    for name, estimate in pair.below_runs.items():
+        differences.append(f"{name} {signed_estimate(estimate)}")
+    return (
+        f"{sentence} Two first-person runs agree more by {', '.join(differences)}: "
+        f"{_beyond_noise(pair)}."
     )
-    return f"{sentence} Two first-person runs agree more by {differences}: {_beyond_noise(pair)}."
 
 
 def _beyond_noise(pair: ArmPair) -> str:
@@ -1003,11 +1015,16 @@ def observer_rows(arms: Sequence[ArmNumbers]) -> list[ObserverRow]:
     rows = []
     for method, reader_arms in _reader_arms(arms):
         for (reader, writer), arm in reader_arms.items():
-            rows.append(
-                ObserverRow(
-                    method, reader, writer, arm.n, arm.balanced_accuracy, arm.auroc, arm.called
-                )
+            observer_row = ObserverRow(
+                method=method,
+                reader=reader,
+                writer=writer,
+                n=arm.n,
+                balanced_accuracy=arm.balanced_accuracy,
+                auroc=arm.auroc,
+                called=arm.called,
             )
+            rows.append(observer_row)
     return rows
 
 
@@ -1017,14 +1034,10 @@ def _reader_arms(arms: Sequence[ArmNumbers]) -> Iterator[tuple[str, ReaderArms]]
     """
     arms_of_method: dict[str, dict[tuple[str, str], ArmNumbers]] = {}
     for arm in arms:
-        is_reader = (
-            arm.perspective == "third"
-            and arm.run == 1
-            and not arm.placebo
-            and arm.context == "first"
-        )
-        if is_reader:
-            arms_of_method.setdefault(arm.method, {})[arm.model, arm.target or arm.model] = arm
+        is_first_run = arm.run == 1 and not arm.placebo
+        if is_first_run and arm.perspective == "third" and arm.context == "first":
+            writer = arm.target or arm.model
+            arms_of_method.setdefault(arm.method, {})[arm.model, writer] = arm
     for method, reader_arms in arms_of_method.items():
         if any(reader != writer for reader, writer in reader_arms):
             yield method, reader_arms
