@@ -788,7 +788,8 @@ def _is_open(run: Run, failed: Run) -> bool:
 
 
 def _read(run: Run) -> ReadRun:
-    samples, header = run.summaries, run.header
+    samples = run.summaries
+    header = run.header
     finished_samples = [judged.summary for judged in run.judged_samples() if not judged.failed]
     samples_in_error = [sample for sample in samples if sample.error]
     error = ""
@@ -850,16 +851,17 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
     answers = defaultdict[str, dict[str, list[str]]](dict)
     reasoned_keys = defaultdict[str, list[str]](list)
     for row in rows:
-        item, decision = row.item, row.decision
+        decision = row.decision
         value = decision.unscored or _rounded(decision.value)
         if value is None:
             continue
-        items[item].setdefault(decision.key, []).append(value)
+        items[row.item].setdefault(decision.key, []).append(value)
         if not row.failed:
-            answer = " ".join((decision.said or "").split())[:KEPT_ANSWER_CHARACTERS]
-            answers[item].setdefault(decision.key, []).append(answer)
+            answer_text = " ".join((decision.said or "").split())
+            kept_answer = answer_text[:KEPT_ANSWER_CHARACTERS]
+            answers[row.item].setdefault(decision.key, []).append(kept_answer)
         if decision.reasoned:
-            reasoned_keys[item].append(decision.key)
+            reasoned_keys[row.item].append(decision.key)
 
     clusters = dict[str, str]()
     for sample in samples:
@@ -964,12 +966,17 @@ def _models_by_role(read_run: ReadRun) -> dict[str, str]:
 
 def _score_rows(read_run: ReadRun) -> list[TableRow]:
     """Rows that make the score: those of the suite about the model itself, a method's verdict."""
-    if all(isinstance(row.decision, ForeignDecision) for row in read_run.table):
-        return read_run.table
-    self_rows = [row for row in read_run.table if not row.decision.key.startswith(OTHER)]
+    table = read_run.table
+    are_foreign = all(isinstance(row.decision, ForeignDecision) for row in table)
+    if are_foreign:
+        return table
+    self_rows = [row for row in table if not row.decision.key.startswith(OTHER)]
     if read_run.task == "ethical_dilemma":
-        dilemmas = dilemmas_of([(row.item, row.decision) for row in self_rows if not row.failed])
-        return [TableRow(item, 1, _dilemma_score(dilemma)) for item, dilemma in dilemmas.items()]
+        judged_values = [(row.item, row.decision) for row in self_rows if not row.failed]
+        dilemma_by_item = dilemmas_of(judged_values)
+        return [
+            TableRow(item, 1, _dilemma_score(dilemma)) for item, dilemma in dilemma_by_item.items()
+        ]
     if read_run.task in METHODS:
         verdict_rows = [row for row in self_rows if row.decision.key == read_run.task]
         return verdict_rows or self_rows
@@ -1156,8 +1163,8 @@ def _right_answer(sample: EvalSampleSummary) -> str:
     if not any(targets):
         return ""
     option_by_letter = dict(zip(ascii_uppercase, options, strict=False))
-    target_texts = sorted(option_by_letter.get(target, target) for target in targets)
-    return "\n".join([*sorted(options), "→", *target_texts])
+    target_texts = [option_by_letter.get(target, target) for target in targets]
+    return "\n".join([*sorted(options), "→", *sorted(target_texts)])
 
 
 SETTING_NAMES = (
@@ -1177,8 +1184,9 @@ def _requested_settings(read_run: ReadRun) -> dict[str, int]:
     header = read_run.run.header
     settings = header.plan.config.model_dump(exclude_none=True)
     settings |= header.eval.model_generate_config.model_dump(exclude_none=True)
-    text = ", ".join(f"{name} {settings[name]}" for name in SETTING_NAMES if name in settings)
-    return {text or "the model's own settings": len(read_run.finished_samples)}
+    setting_texts = [f"{name} {settings[name]}" for name in SETTING_NAMES if name in settings]
+    settings_text = ", ".join(setting_texts) or "the model's own settings"
+    return {settings_text: len(read_run.finished_samples)}
 
 
 def _without_replies(scorer_arguments: dict[str, Any]) -> dict[str, Any]:
@@ -1398,14 +1406,13 @@ class CheckResult:
 
     def markdown(self) -> str:
         """The step summary of a GitHub workflow."""
+        heading_line = f"### selfprobe check: {markdown_cell(self.summary)}"
         rows = [self.headings, ["---"] * len(self.headings)]
         for case in self.cases:
             rows.append([markdown_cell(cell) for cell in case.row])
-        table = ["| " + " | ".join(row) + " |" for row in rows]
-        notes = [f"- {markdown_cell(note)}" for note in self.notes]
-        return "\n".join(
-            [f"### selfprobe check: {markdown_cell(self.summary)}", "", *table, "", *notes, ""]
-        )
+        table_lines = ["| " + " | ".join(row) + " |" for row in rows]
+        note_lines = [f"- {markdown_cell(note)}" for note in self.notes]
+        return "\n".join([heading_line, "", *table_lines, "", *note_lines, ""])
 
     def annotations(self) -> list[str]:
         """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for
@@ -1423,24 +1430,27 @@ class CheckResult:
 
     def junit(self) -> bytes:
         """JUnit's XML."""
-        root = ElementTree.Element("testsuites", name="selfprobe check")
+        root_element = ElementTree.Element("testsuites", name="selfprobe check")
         cases_by_suite = defaultdict[str, list[Case]](list)
         for case in self.cases:
             cases_by_suite[case.suite].append(case)
-        for name, suite_cases in cases_by_suite.items():
-            suite = ElementTree.SubElement(root, "testsuite", name=clean(name))
+        for suite_name, suite_cases in cases_by_suite.items():
+            suite_element = ElementTree.SubElement(
+                root_element, "testsuite", name=clean(suite_name)
+            )
             for case in suite_cases:
-                element = ElementTree.SubElement(
-                    suite, "testcase", classname=clean(case.group), name=clean(case.name)
+                case_element = ElementTree.SubElement(
+                    suite_element, "testcase", classname=clean(case.group), name=clean(case.name)
                 )
+                text = clean(case.text)
                 if case.kind is CaseKind.GOOD:
-                    ElementTree.SubElement(element, "system-out").text = clean(case.text)
+                    ElementTree.SubElement(case_element, "system-out").text = text
                 else:
-                    ElementTree.SubElement(element, case.kind.value, message=clean(case.text))
+                    ElementTree.SubElement(case_element, case.kind.value, message=text)
             for count_name, tag in JUNIT_COUNTS.items():
-                count = len(list(suite.iter(tag)))
-                suite.set(count_name, str(count))
-        return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+                element_count = len(list(suite_element.iter(tag)))
+                suite_element.set(count_name, str(element_count))
+        return bytes(ElementTree.tostring(root_element, encoding="utf-8", xml_declaration=True))
 
 
 def _workflow_text(text: str) -> str:
