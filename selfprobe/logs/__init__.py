@@ -140,9 +140,10 @@ def informed_of(log: EvalLog) -> str | None:
 
     A model that is its own target is asked about itself whatever the argument says.
     """
-    about = about_of(log)
-    gives_hint = about.startswith(("named", "shown:"))
-    return about if gives_hint and target_of(log) != log.eval.model else None
+    subjects = about_of(log)
+    gives_hint = subjects.startswith(("named", "shown:"))
+    is_own_target = target_of(log) == log.eval.model
+    return subjects if gives_hint and not is_own_target else None
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class ReadableLogs:
     """JSON files in the folders that are no logs, and passed over."""
 
     def without(self) -> str:
-        """End of a message that nothing was found: the first three logs that were set aside, or ""."""
+        """End of a message that nothing was found: three logs that were set aside, or ""."""
         return first_of(self.ignored)
 
 
@@ -193,8 +194,8 @@ def no_logs_text(files: Sequence[str]) -> str:
         return f"{file_names[0]} is no Inspect log"
     listed_names = ", ".join(file_names[:MOST_LISTED_LOGS])
     further_count = len(file_names) - MOST_LISTED_LOGS
-    further = f" and {further_count} more" if further_count > 0 else ""
-    return f"{listed_names}{further} are no Inspect logs"
+    further_text = f" and {further_count} more" if further_count > 0 else ""
+    return f"{listed_names}{further_text} are no Inspect logs"
 
 
 CANNOT = "cannot be read"
@@ -382,7 +383,7 @@ class Run:
 
     @property
     def missing_samples(self) -> int:
-        """Number of samples of the items that count that failed, were left out or were not asked."""
+        """Number of samples of counted items that failed, were left out or were not asked."""
         missing_count = missing_samples(self.header)
         if self.limit is None or not missing_count:
             return missing_count
@@ -485,14 +486,14 @@ class Runs:
 
     def of(self, identities: Collection[Identity]) -> "Runs":
         """The runs of these identities; the others are set aside with the settings that differ."""
-        counted = list[Run]()
-        aside = dict(self.aside)
+        counted_runs = list[Run]()
+        unused_logs = dict(self.aside)
         for run in self.counted:
             if run.identity in identities:
-                counted.append(run)
+                counted_runs.append(run)
             else:
-                aside[run.log] = differing(run.identity, identities)
-        return replace(self, counted=counted, aside=aside)
+                unused_logs[run.log] = differing(run.identity, identities)
+        return replace(self, counted=counted_runs, aside=unused_logs)
 
     @property
     def invalidated_lines(self) -> list[str]:
@@ -534,28 +535,36 @@ def runs(
     headers_by_identity: dict[Identity, list[EvalLog]] = {}
     for header in readable.headers:
         headers_by_identity.setdefault(identity_of(header), []).append(header)
-    counted = list[Run]()
-    aside = dict(readable.ignored)
+
+    counted_runs = list[Run]()
+    unused_logs = dict(readable.ignored)
     for identity, headers in headers_by_identity.items():
-        best, *other_headers = sorted(headers, key=_weight, reverse=True)
-        counted_headers = [best]
-        superseded = list[EvalLog]()
+        best_header, *other_headers = sorted(headers, key=_weight, reverse=True)
+        counted_headers = [best_header]
+        superseded_headers = list[EvalLog]()
         for header in other_headers:
-            can_repeat = repeats and header.status == "success"
-            if can_repeat and not any(
-                _share_samples(header, counted_header) for counted_header in counted_headers
-            ):
+            is_repeat = repeats and header.status == "success"
+            if is_repeat:
+                is_repeat = not any(_share_samples(header, counted) for counted in counted_headers)
+            if is_repeat:
                 counted_headers.append(header)
             else:
-                superseded.append(header)
-        for header in superseded:
-            aside[header.location] = _superseded(header, best)
-        later_logs = frozenset(header.location for header in headers[: headers.index(best)])
-        counted.append(Run(best, identity, others=tuple(superseded), later=later_logs))
+                superseded_headers.append(header)
+        for header in superseded_headers:
+            unused_logs[header.location] = _superseded(header, best_header)
+
+        later_headers = headers[: headers.index(best_header)]
+        best_run = Run(
+            best_header,
+            identity,
+            others=tuple(superseded_headers),
+            later=frozenset(header.location for header in later_headers),
+        )
+        counted_runs.append(best_run)
         for number, header in enumerate(counted_headers[1:], start=2):
-            counted.append(Run(header, identity, number))
-    counted.sort(key=lambda run: _time_of_run(run.header), reverse=True)
-    return Runs(counted, aside, readable.no_logs)
+            counted_runs.append(Run(header, identity, number))
+    counted_runs.sort(key=lambda run: _time_of_run(run.header), reverse=True)
+    return Runs(counted_runs, unused_logs, readable.no_logs)
 
 
 def _weight(header: EvalLog) -> tuple[bool, int, int, str, str]:
@@ -604,27 +613,29 @@ def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
         run_name = header.eval.task_id or header.location
         if run_name not in best_of_run or _weight(header) > _weight(best_of_run[run_name]):
             best_of_run[run_name] = header
-    kept = list(best_of_run.values())
-    aside = {}
+    best_headers = list(best_of_run.values())
+    unused_logs = {}
     for header in all_headers:
-        if header not in kept:
-            aside[header.location] = _superseded(header, best_of_run[header.eval.task_id])
-    return kept, aside
+        if header not in best_headers:
+            best_header = best_of_run[header.eval.task_id]
+            unused_logs[header.location] = _superseded(header, best_header)
+    return best_headers, unused_logs
 
 
-def _superseded(header: EvalLog, better: EvalLog) -> str:
+def _superseded(header: EvalLog, better_header: EvalLog) -> str:
     """Reason why a log does not count beside a better one of the same identity."""
-    reason = f"superseded by {better.location}"
+    reason = f"superseded by {better_header.location}"
     invalidated = str(invalidated_in(header))
-    if header.status != "success" and better.status == "success":
+    if header.status != "success" and better_header.status == "success":
         return f"status {header.status}; {reason}"
     if invalidated:
         return f"{invalidated}; {reason}"
-    if _version(header) < _version(better):
-        return (
-            f"{reason} (of version {_version(better)} of the task, this is of {_version(header)})"
-        )
-    if _valid_count(header) < _valid_count(better):
+
+    version = _version(header)
+    better_version = _version(better_header)
+    if version < better_version:
+        return f"{reason} (of version {better_version} of the task, this is of {version})"
+    if _valid_count(header) < _valid_count(better_header):
         return f"{reason} (it holds more items)"
     return reason
 
@@ -706,8 +717,7 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
 
 
 def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
-    """The arguments that belong to a run's identity, under the names of today: no path, nothing
-    that is the default.
+    """The arguments that belong to a run's identity: no path, nothing that is the default.
 
     The name of a log that was read stays, without its folder: there the log itself is what is
     measured.
@@ -749,27 +759,28 @@ def as_typed(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
-def differing(identity: Identity, others: Iterable[Identity]) -> str:
+def differing(identity: Identity, counted_identities: Iterable[Identity]) -> str:
     """The difference between a run and the nearest of those that are shown.
 
     >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
     'another run: k is 1, there 2'
     """
-    differences_of_runs = [
-        _differences(identity, other) for other in others if other.task == identity.task
-    ]
+    differences_of_runs = list[list[str]]()
+    for counted_identity in counted_identities:
+        if counted_identity.task == identity.task:
+            differences_of_runs.append(_differences(identity, counted_identity))
     if not differences_of_runs:
         return "another run: its task"
     fewest_differences = min(differences_of_runs, key=len)
     return f"another run: {'; '.join(fewest_differences)}"
 
 
-def _differences(identity: Identity, other: Identity) -> list[str]:
+def _differences(identity: Identity, counted_identity: Identity) -> list[str]:
     differences = list[str]()
-    if identity.model != other.model:
-        differences.append(f"of {identity.model}, there {other.model}")
+    if identity.model != counted_identity.model:
+        differences.append(f"of {identity.model}, there {counted_identity.model}")
     settings = identity.settings
-    other_settings = other.settings
+    other_settings = counted_identity.settings
     for name in sorted(settings.keys() | other_settings.keys()):
         if settings.get(name) != other_settings.get(name):
             value = settings.get(name, "not set")
@@ -800,25 +811,26 @@ def other_version(header: EvalLog, versions: Mapping[Identity, str]) -> str:
 def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
     """A name for each run: its model, and the settings in which runs of one task and model differ.
 
-    >>> list(titles([Identity("t", "m", (("grader", "a"),)), Identity("t", "m", (("grader", "b"),))]).values())
+    >>> identities = [Identity("t", "m", (("grader", grader),)) for grader in "ab"]
+    >>> list(titles(identities).values())
     ['m, grader a', 'm, grader b']
     """
     unique_identities = list(dict.fromkeys(identities))
-    title_of = {}
+    all_settings = defaultdict[tuple[str, str], list[dict[str, str]]](list)
     for identity in unique_identities:
-        settings_of_runs = [
-            other.settings
-            for other in unique_identities
-            if (other.task, other.model) == (identity.task, identity.model)
-        ]
+        all_settings[identity.task, identity.model].append(identity.settings)
+
+    title_of_identity = {}
+    for identity in unique_identities:
+        settings_of_runs = all_settings[identity.task, identity.model]
         setting_names = {name for settings in settings_of_runs for name in settings}
         title_parts = [identity.model]
         for name in sorted(setting_names):
             values = {settings.get(name) for settings in settings_of_runs}
             if len(values) > 1:
                 title_parts.append(f"{name} {identity.settings.get(name, 'not set')}")
-        title_of[identity] = ", ".join(title_parts)
-    return title_of
+        title_of_identity[identity] = ", ".join(title_parts)
+    return title_of_identity
 
 
 def decisions(
@@ -840,36 +852,39 @@ def decisions(
     import pandas as pd
 
     logged_runs = runs(paths, tasks, repeats=repeats)
-    invalidated = {
-        run.log: str(run.invalidated) for run in logged_runs.counted if run.invalidated.provenance
-    }
+    invalidated_texts = dict[str, str]()
+    for run in logged_runs.counted:
+        if run.invalidated.provenance:
+            invalidated_texts[run.log] = str(run.invalidated)
+
     columns = dict[str, list[Any]]()
-    aside = dict(logged_runs.aside)
+    unused_logs = dict(logged_runs.aside)
     while logged_runs.counted:  # what was read of a run is let go with it
-        run_columns = read_best(logged_runs.counted.pop(), _columns_with_decisions, aside)
+        run = logged_runs.counted.pop()
+        run_columns = read_best(run, _columns_with_decisions, unused_logs)
         for name, values in (run_columns or {}).items():
             columns.setdefault(name, []).extend(values)
     table = pd.DataFrame(columns)
-    table.attrs["aside"] = invalidated | aside
+    table.attrs["aside"] = invalidated_texts | unused_logs
     return table
 
 
-def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | None:
+def read_best(run: Run, read_run: Callable[[Run], T], unused_logs: dict[str, str]) -> T | None:
     """The content of a run's log or, if it turns out to be useless, of the next best of the same
     identity.
 
     Args:
         run: A run that counts.
-        read: What reads it; an error of UNREADABLE says that it is useless.
-        aside: Log → why it does not count; what is found out here goes into it.
+        read_run: What reads it; an error of UNREADABLE says that it is useless.
+        unused_logs: Log → why it does not count; what is found out here goes into it.
     """
     candidate: Run | None = run
     while candidate:
-        aside.pop(candidate.log, None)
+        unused_logs.pop(candidate.log, None)
         try:
-            return read(candidate)
+            return read_run(candidate)
         except UNREADABLE as error:
-            aside[candidate.log] = one_line(error)
+            unused_logs[candidate.log] = one_line(error)
             candidate = candidate.next
     return None
 
@@ -983,9 +998,9 @@ def header_of(log: str) -> EvalLog:
     return _read(log, lambda: with_valid_results(read_header(log)))
 
 
-def _read(log: str, read: Callable[[], T]) -> T:
+def _read(log: str, read_log: Callable[[], T]) -> T:
     try:
-        return read()
+        return read_log()
     except UNREADABLE as error:
         raise InputError(_cannot(log, error)) from None
 
@@ -1036,11 +1051,13 @@ def valid_samples(log: str, log_samples: Sequence[Sample]) -> list[Sample]:
     ids_by_place = defaultdict[tuple[str, int], list[str]](list)
     for sample in log_samples:
         ids_by_place[str(sample.id), sample.epoch].append(repr(sample.id))
-    repeated = {place: ids for place, ids in ids_by_place.items() if len(ids) > 1}
-    for (_, epoch), ids in repeated.items():
-        further = f", and {len(repeated) - 1} more" if len(repeated) > 1 else ""
+    repeated_ids = {place: ids for place, ids in ids_by_place.items() if len(ids) > 1}
+    for (_, epoch), ids in repeated_ids.items():
+        further_count = len(repeated_ids) - 1
+        further_text = f", and {further_count} more" if further_count else ""
         raise InputError(
-            f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}{further}"
+            f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}"
+            f"{further_text}"
         )
     invalidated = invalidated_samples(log).provenance
     return [sample for sample in log_samples if (sample.id, sample.epoch) not in invalidated]
@@ -1063,7 +1080,7 @@ def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
 
 
 def transcripts(
-    log: str, *, epochs: int | None = None, of: Collection[tuple[int | str, int]] | None = None
+    log: str, *, epochs: int | None = None, places: Collection[tuple[int | str, int]] | None = None
 ) -> Iterator[EvalSample]:
     """The valid samples of a log one after another with events and all texts, without messages,
     store and scores.
@@ -1073,34 +1090,31 @@ def transcripts(
     Args:
         log: The log's file.
         epochs: The epochs from the first that are wanted; None is all.
-        of: Id and epoch of the samples that are wanted; None is all.
+        places: Id and epoch of the samples that are wanted; None is all.
 
     Raises:
         InputError: The log cannot be read; names it.
     """
-    if of is None:
-        places = [
-            (sample.id, sample.epoch)
-            for sample in summaries(log)
-            if epochs is None or sample.epoch <= epochs
-        ]
-    else:
-        places = list(of)
+    wanted_places = list(places or [])
+    if places is None:
+        for sample in summaries(log):
+            if epochs is None or sample.epoch <= epochs:
+                wanted_places.append((sample.id, sample.epoch))
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
             log_samples = read_eval_log(log).samples or []
-            sample_at = {(sample.id, sample.epoch): sample for sample in log_samples}
-            for place in places:
-                yield resolve_sample_attachments(sample_at[place], "full")
+            sample_of_place = {(sample.id, sample.epoch): sample for sample in log_samples}
+            for place in wanted_places:
+                yield resolve_sample_attachments(sample_of_place[place], "full")
             return
         # Where one of several reads fails, asyncio prints what became of the others; a disk gains
         # nothing by several.
         is_remote = "://" in log and not log.startswith("file:")
-        for start in range(0, len(places), SAMPLES_IN_MEMORY):
+        for start in range(0, len(wanted_places), SAMPLES_IN_MEMORY):
             yield from read_eval_log_samples_by_id(
                 log,
-                places[start : start + SAMPLES_IN_MEMORY],
+                wanted_places[start : start + SAMPLES_IN_MEMORY],
                 resolve_attachments="full",
                 exclude_fields=NO_TRANSCRIPT_FIELDS,
                 concurrency=REMOTE_READS if is_remote else 1,
@@ -1220,25 +1234,22 @@ def counted(results: EvalResults | None) -> float | None:
 
 def unscored_in(results: EvalResults | None) -> str:
     """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
-    reasons = {
-        name: rate
-        for name, rate in metrics_in(results)
-        if name.startswith(UNSCORED_METRIC_PREFIX) and rate > 0
-    }
-    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(
-        UNSCORED_METRIC_PREFIX
-    )
+    rate_of_reason = {}
+    for name, rate in metrics_in(results):
+        if name.startswith(UNSCORED_METRIC_PREFIX) and rate > 0:
+            rate_of_reason[name.removeprefix(UNSCORED_METRIC_PREFIX)] = rate
+    return max(rate_of_reason, key=lambda reason: rate_of_reason[reason], default="")
 
 
 def cut_in(results: EvalResults | None) -> dict[str, float]:
     """Task argument that limits replies → share of them that ended at its limit, where those are
     most of a run's.
     """
-    return {
-        name.removeprefix(CUT_METRIC): value
-        for name, value in metrics_in(results)
-        if name.startswith(CUT_METRIC)
-    }
+    cut_shares = {}
+    for name, value in metrics_in(results):
+        if name.startswith(CUT_METRIC):
+            cut_shares[name.removeprefix(CUT_METRIC)] = value
+    return cut_shares
 
 
 def metrics_in(results: EvalResults | None) -> Iterator[tuple[str, float]]:
@@ -1252,8 +1263,11 @@ def without_request(error: str) -> str:
     """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the
     vendor said.
     """
-    vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
-    return vendor[2].replace("\\'", "'") if vendor else error.strip()
+    error_text = error.strip()
+    vendor_match = re.fullmatch(
+        r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error_text, re.DOTALL
+    )
+    return vendor_match[2].replace("\\'", "'") if vendor_match else error_text
 
 
 def restore(folder: str) -> None:
@@ -1288,11 +1302,11 @@ def restore(folder: str) -> None:
             logging.getLogger(__name__).warning(warning)
 
 
-def in_thread(read: Callable[..., T], *arguments: Any) -> T:
+def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     """The result of a call in a thread of its own; for reading while a task is built or runs.
 
     In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's
     cancelled scopes spin for ever: a second `eval_set` in the process never ended.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(read, *arguments).result()
+        return pool.submit(function, *arguments).result()

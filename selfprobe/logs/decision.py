@@ -61,18 +61,18 @@ def last_score(scores: Mapping[str, Score] | None) -> Score | None:
     """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones
     beside it.
     """
-    judged = [
-        score
-        for score in (scores or {}).values()
-        if isinstance((score.metadata or {}).get("keys"), dict)
-    ]
-    return judged[-1] if judged else None
+    last_judged = None
+    for score in (scores or {}).values():
+        has_decisions = isinstance((score.metadata or {}).get("keys"), dict)
+        if has_decisions:
+            last_judged = score
+    return last_judged
 
 
 def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
     """The decisions of the last selfprobe score."""
-    judged = last_score(scores)
-    return decisions_of(judged) if judged else []
+    judged_score = last_score(scores)
+    return decisions_of(judged_score) if judged_score else []
 
 
 def decisions_of(score: Score) -> list[Decision]:
@@ -85,18 +85,18 @@ def decisions_of(score: Score) -> list[Decision]:
     columns = score.metadata or {}
     if "keys" not in columns:
         raise ValueError("this score carries no decisions: it was not made by a selfprobe scorer")
-    fields = [field for field in Decision.model_fields if field in columns]
+    field_names = [name for name in Decision.model_fields if name in columns]
+    decisions = []
     try:
-        return [
-            Decision(
-                key=key, **{field: columns[field][key] for field in fields if key in columns[field]}
-            )
-            for key in columns["keys"]
-        ]
+        for key in columns["keys"]:
+            values = {name: columns[name][key] for name in field_names if key in columns[name]}
+            decisions.append(Decision(key=key, **values))
     except ValidationError as error:
-        first = error.errors()[0]
+        first_fault = error.errors()[0]
+        field_name = first_fault["loc"][0]
         raise ValueError(
-            f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}"
+            f"a decision's {field_name} is {first_fault['input']!r}: {first_fault['msg']}"
         ) from None
     except TypeError:
         raise ValueError("a score's decisions must be mappings by key") from None
+    return decisions

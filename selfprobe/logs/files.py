@@ -1,4 +1,4 @@
-"""The files of a log folder: which of them are logs, which are none, and whether one has changed."""
+"""The files of a log folder: which of them are logs, which are none, whether one has changed."""
 
 import io
 from collections.abc import Iterator

@@ -26,14 +26,14 @@ from selfprobe.logs.packed import member_text
 
 MEAN = "mean"
 """Name of the reducer that a task has where it names none."""
-_PLAIN = {
+_REDUCER_BY_NAME = {
     MEAN: mean_score,
     "median": median_score,
     "mode": mode_score,
     "max": max_score,
     "majority": majority_score,
 }
-_OF_K = {"at_least": at_least, "pass_at": pass_at, "pass_k": pass_k}
+_REDUCER_BY_KIND = {"at_least": at_least, "pass_at": pass_at, "pass_k": pass_k}
 """Reducers with a number in their names: "pass_at_2"."""
 GROW_WITH_EPOCHS = ("max", "at_least")
 """Reducers whose values grow with the number of epochs, though the model is the same."""
@@ -50,17 +50,21 @@ def parts_of(reducer: str) -> tuple[str, int]:
     >>> parts_of("pass_at_2"), parts_of("max")
     (('pass_at', 2), ('max', 0))
     """
-    kind, _, number = reducer.rpartition("_")
-    return (kind, int(number)) if kind in _OF_K and number.isdigit() else (reducer, 0)
+    kind, _, epoch_digits = reducer.rpartition("_")
+    if kind in _REDUCER_BY_KIND and epoch_digits.isdigit():
+        return kind, int(epoch_digits)
+    return reducer, 0
 
 
 @cache
 def known_reducer(reducer: str) -> ScoreReducer | None:
     """Inspect's reducer of this name; None for one that somebody made."""
-    kind, epochs = parts_of(reducer)
-    if epochs:
-        return _OF_K[kind](epochs)
-    return _PLAIN[reducer]() if reducer in _PLAIN else None
+    kind, epoch_count = parts_of(reducer)
+    if epoch_count:
+        return _REDUCER_BY_KIND[kind](epoch_count)
+    if reducer in _REDUCER_BY_NAME:
+        return _REDUCER_BY_NAME[reducer]()
+    return None
 
 
 def reduced(epoch_values: Sequence[float], reducer: str) -> float:
@@ -74,15 +78,16 @@ def reduced(epoch_values: Sequence[float], reducer: str) -> float:
     >>> reduced([0.0, 1.0, 0.0, 0.0], "max"), reduced([0.0, 1.0, 0.0, 0.0], "pass_at_2")
     (1.0, 0.5)
     """
-    scored = [value for value in epoch_values if not math.isnan(value)]
-    if not scored:
+    scored_values = [value for value in epoch_values if not math.isnan(value)]
+    if not scored_values:
         return math.nan
-    reduce = None if reducer == MEAN else known_reducer(reducer)
-    if reduce is None:
-        return math.fsum(scored) / len(scored)
-    value = reduce([Score(value=value) for value in epoch_values]).value
-    assert isinstance(value, int | float), "numbers are reduced to a number"
-    return float(value)
+    score_reducer = None if reducer == MEAN else known_reducer(reducer)
+    if score_reducer is None:
+        return math.fsum(scored_values) / len(scored_values)
+    epoch_scores = [Score(value=value) for value in epoch_values]
+    reduced_value = score_reducer(epoch_scores).value
+    assert isinstance(reduced_value, int | float), "numbers are reduced to a number"
+    return float(reduced_value)
 
 
 def logged_reductions(log: str) -> list[EvalSampleReductions]:

@@ -142,19 +142,22 @@ def _holder_text(file_system: Any, claim_file: str, log_dir: str) -> str:
         claim_fields = json.loads(file_system.cat_file(claim_file))
         host = str(claim_fields["host"])
         pid = int(claim_fields["pid"])
-        since = str(claim_fields["since"])
+        claim_time = str(claim_fields["since"])
         process_start = float(claim_fields["started"])
     except FileNotFoundError:
         return ""
     except (ValueError, TypeError, KeyError):
-        host, pid, since, process_start = "another machine", 0, "some time", 0.0
+        host = "another machine"
+        pid = 0
+        claim_time = "some time"
+        process_start = 0.0
     is_here = host == socket.gethostname()
     if is_here and not _is_alive(pid, process_start):
         return ""
     possible_state = "another program" if is_here else "gone"
     return (
-        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait "
-        f"for it, or give another --log-dir; if that process is {possible_state}, delete "
+        f"{log_dir} is in use: process {pid} on {host} has been running in it since {claim_time}. "
+        f"Wait for it, or give another --log-dir; if that process is {possible_state}, delete "
         f"{CLAIM_FILE} there and the same command goes on"
     )
 
@@ -303,7 +306,7 @@ def _take_up(header: EvalLog, items: Collection[str], message_ids: set[str]) -> 
         for sample in summaries(header.location)
         if sample.error or str(sample.id) in items
     ]
-    for sample in transcripts(header.location, of=places):
+    for sample in transcripts(header.location, places=places):
         for event in answered_events(sample):
             message_id = str(event.output.message.id)
             if message_id in message_ids:
@@ -327,7 +330,7 @@ def _key(task: str, sample_id: int | str | None, epoch: int, call: AskedCall) ->
     return task, call.model, str(sample_id), str(epoch), call.digest
 
 
-def earlier_reply(asked: AskedCall) -> ModelOutput | None:
+def earlier_reply(asked_call: AskedCall) -> ModelOutput | None:
     """The reply that the sample under way had to this call when it was asked before; each is given
     once.
     """
@@ -342,20 +345,20 @@ def earlier_reply(asked: AskedCall) -> ModelOutput | None:
         del _attempts[active.sample_uuid]
     if not _unused_replies:  # no hash of the call is needed
         return None
-    unused_replies = _unused_replies.get(_key(task, active.sample.id, active.epoch, asked))
+    unused_replies = _unused_replies.get(_key(task, active.sample.id, active.epoch, asked_call))
     if not unused_replies:
         return None
     reply = unused_replies.pop(0)
-    keep_reply(asked, reply)
+    keep_reply(asked_call, reply)
     return reply.model_copy(deep=True)
 
 
-def keep_reply(asked: AskedCall, reply: ModelOutput) -> None:
+def keep_reply(asked_call: AskedCall, reply: ModelOutput) -> None:
     """Note the reply to a call of the sample under way, for a further attempt at the sample."""
     active = sample_active()
     if _attempts is not None and active is not None:
         attempt = _attempts.setdefault(active.sample_uuid, _Attempt(active.id))
-        attempt.replies.append((asked, reply))
+        attempt.replies.append((asked_call, reply))
 
 
 def forget_replies(sample_uuid: str) -> None:

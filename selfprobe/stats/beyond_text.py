@@ -25,14 +25,14 @@ MOST_KEYWORDS = 4000
 """Largest number of words among which it chooses."""
 LEAST_TEXTS_WITH_WORD = 3
 BEST_READERS = 2
-"""Number of readers of the labels, and of the statement, that a rest is taken from."""
+"""Number of readers of the labels, and of the statement, whose predictions are columns."""
 RANK_DECIMALS = 9
-LEAST_LABEL_REST = 0.01
+LEAST_LABEL_SPREAD = 0.01
 """Smallest share of the labels' variance that the texts must leave."""
-ALL_TOLD = "every label is told without it"
+LABELS_TOLD_BY_TEXTS = "every label is told without it"
 """Reason why nothing can be left of a statement."""
 LEAST_ROWS = 16
-"""Smallest number of conversations beyond the columns that a rest is taken from."""
+"""Smallest number of conversations beyond the number of columns."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +49,28 @@ class TextReaders:
     """Whether a text has each word, and its style, [text, mark]."""
 
     def predictions(self, values: FloatArray, rows: npt.NDArray[np.intp]) -> FloatArray:
-        """Cross-fitted predictions of each column of `values  # [row, column]`, [column, row, reader].
+        """Cross-fitted predictions of each column of `values`, [column, row, reader].
 
         Args:
-            values: Numbers of the texts at `rows`.
+            values: Numbers of the texts at `rows`, [row, column].
             rows: Which of the texts, [row].
         """
-        count = len(self.features) + len(PURSUIT_STEPS)
-        predicted = np.zeros((values.shape[1], len(rows), count))
+        column_count = values.shape[1]
+        reader_count = len(self.features) + len(PURSUIT_STEPS)
+        predictions = np.zeros((column_count, len(rows), reader_count))
+        features_of_readers = [features[rows] for features in self.features.values()]
+        marks = self.marks[rows]
+
         for train, test in label_folds(self.positive[rows], self.groups[rows]):
-            for reader, features in enumerate(self.features.values()):
-                fold_features = features[rows]
-                ridge = _ridge(fold_features[train], values[train], fold_features[test])
-                predicted[:, test, reader] = ridge.T
-            train_marks, test_marks = _standardised(self.marks[rows[train]], self.marks[rows[test]])
-            for column in range(values.shape[1]):
-                pursued = _pursuit(train_marks, values[train, column], test_marks)
-                predicted[column][test, len(self.features) :] = pursued
-        return predicted
+            for reader, features in enumerate(features_of_readers):
+                ridge_predictions = _ridge(features[train], values[train], features[test])
+                predictions[:, test, reader] = ridge_predictions.T
+
+            train_marks, test_marks = _standardised(marks[train], marks[test])
+            for column in range(column_count):
+                pursuit_predictions = _pursuit(train_marks, values[train, column], test_marks)
+                predictions[column][test, len(self.features) :] = pursuit_predictions
+        return predictions
 
 
 def text_readers(
@@ -85,75 +89,88 @@ def text_readers(
         features: Reader → features, as `text_only.read_by` makes them.
     """
     lengths = np.array([len(text) for text in texts], dtype=float)
-    length_features = np.stack([_scaled(lengths), _scaled(np.log1p(lengths))], axis=1) / math.sqrt(
-        2
-    )
+    scaled_lengths = [_scaled(lengths), _scaled(np.log1p(lengths))]
+    length_features = np.stack(scaled_lengths, axis=1) / math.sqrt(2)
+
     styles = np.array([style_of(text) for text in texts], dtype=float).reshape(len(texts), -1)
     marks = np.concatenate([_words_in(texts), styles], axis=1)
-    return TextReaders(positive, groups, {**features, "length": length_features}, marks)
+    all_features = {**features, "length": length_features}
+    return TextReaders(positive, groups, all_features, marks)
 
 
 def _words_in(texts: Sequence[str]) -> FloatArray:
     """Whether each text has each of the words that divide the texts most evenly, [text, word]."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    words = CountVectorizer(binary=True)
-    if not any(map(words.build_analyzer(), texts)):
+    vectorizer = CountVectorizer(binary=True)
+    if not any(map(vectorizer.build_analyzer(), texts)):
         return np.zeros((len(texts), 0))
-    counts = words.fit_transform(texts).tocsc()
-    with_word = np.asarray(counts.sum(axis=0)).ravel()
-    evenness = np.minimum(with_word, len(texts) - with_word)
-    frequent = np.flatnonzero(evenness >= LEAST_TEXTS_WITH_WORD)
-    most_even = frequent[np.argsort(-evenness[frequent], kind="stable")[:MOST_KEYWORDS]]
-    return np.asarray(counts[:, np.sort(most_even)].toarray(), dtype=float)
+
+    has_word = vectorizer.fit_transform(texts).tocsc()
+    text_counts = np.asarray(has_word.sum(axis=0)).ravel()
+    evenness = np.minimum(text_counts, len(texts) - text_counts)
+    frequent_words = np.flatnonzero(evenness >= LEAST_TEXTS_WITH_WORD)
+    order = np.argsort(-evenness[frequent_words], kind="stable")
+    keywords = np.sort(frequent_words[order[:MOST_KEYWORDS]])
+    return np.asarray(has_word[:, keywords].toarray(), dtype=float)
 
 
 def _scaled(values: FloatArray) -> FloatArray:
     deviation = float(values.std())
-    return np.asarray((values - values.mean()) / (deviation if deviation > 0 else 1.0))
+    if deviation <= 0:
+        deviation = 1.0
+    return np.asarray((values - values.mean()) / deviation)
 
 
 def _ridge(train: FloatArray, values: FloatArray, test: FloatArray) -> FloatArray:
     """Predictions [row, column] by ridge regression."""
-    middle = train.mean(axis=0)
-    centred = train - middle
-    means = values.mean(axis=0)
-    products = centred.T @ centred + RIDGE_PENALTY * np.eye(train.shape[1])
-    weights = np.linalg.solve(products, centred.T @ (values - means))
-    return np.asarray(means + (test - middle) @ weights)
+    feature_means = train.mean(axis=0)
+    value_means = values.mean(axis=0)
+    centred_train = train - feature_means
+    penalised_products = centred_train.T @ centred_train + RIDGE_PENALTY * np.eye(train.shape[1])
+    weights = np.linalg.solve(penalised_products, centred_train.T @ (values - value_means))
+    return np.asarray(value_means + (test - feature_means) @ weights)
 
 
 def _standardised(train: FloatArray, test: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Columns that vary in training, in standard deviations."""
-    deviation = train.std(axis=0)
-    varies = deviation > 1e-9
-    middle = train[:, varies].mean(axis=0)
-    scale = deviation[varies]
-    return (train[:, varies] - middle) / scale, (test[:, varies] - middle) / scale
+    deviations = train.std(axis=0)
+    is_varying = deviations > 1e-9
+    means = train[:, is_varying].mean(axis=0)
+    scales = deviations[is_varying]
+    standardised_train = (train[:, is_varying] - means) / scales
+    standardised_test = (test[:, is_varying] - means) / scales
+    return standardised_train, standardised_test
 
 
 def _pursuit(train: FloatArray, values: FloatArray, test: FloatArray) -> FloatArray:
     """Predictions [row, step] by the 1, 2, … columns that orthogonal matching pursuit chooses."""
-    mean = float(values.mean())
-    rest = values - mean
-    predicted = np.full((len(test), len(PURSUIT_STEPS)), mean)
-    chosen: list[int] = []
-    for step in range(1, min(PURSUIT_STEPS[-1], train.shape[1], len(train) // 4) + 1):
-        likeness = np.abs(train.T @ rest)
-        likeness[chosen] = 0
-        chosen.append(int(likeness.round(9).argmax()))
-        weights = np.linalg.lstsq(train[:, chosen], values - mean, rcond=None)[0]
-        rest = values - mean - train[:, chosen] @ weights
+    mean_value = float(values.mean())
+    centred_values = values - mean_value
+    residuals = centred_values
+    predictions = np.full((len(test), len(PURSUIT_STEPS)), mean_value)
+    chosen_columns: list[int] = []
+    step_count = min(PURSUIT_STEPS[-1], train.shape[1], len(train) // 4)
+    for step in range(1, step_count + 1):
+        similarities = np.abs(train.T @ residuals)
+        similarities[chosen_columns] = 0
+        chosen_columns.append(int(similarities.round(9).argmax()))
+
+        chosen_train = train[:, chosen_columns]
+        weights = np.linalg.lstsq(chosen_train, centred_values, rcond=None)[0]
+        residuals = centred_values - chosen_train @ weights
+        step_predictions = mean_value + test[:, chosen_columns] @ weights
         later_steps = [index for index, size in enumerate(PURSUIT_STEPS) if size >= step]
-        predicted[:, later_steps] = (mean + test[:, chosen] @ weights)[:, None]
-    return predicted
+        predictions[:, later_steps] = step_predictions[:, None]
+    return predictions
 
 
 def with_ranks(columns: FloatArray) -> FloatArray:
     """Columns and their ranks, [row, 2 k]: a statement may go by a score in whatever curve."""
-    rounded = columns.round(RANK_DECIMALS)  # rounding errors are no order
-    ranks = [rankdata(column) / len(column) for column in rounded.T]
-    return np.concatenate([columns, np.array(ranks).reshape(-1, len(columns)).T], axis=1)
+    rounded_columns = columns.round(RANK_DECIMALS)  # rounding errors are no order
+    ranks_of_columns = [rankdata(column) / len(column) for column in rounded_columns.T]
+    rank_columns = np.array(ranks_of_columns).reshape(-1, len(columns)).T
+    return np.concatenate([columns, rank_columns], axis=1)
 
 
 def reader_columns(
@@ -166,13 +183,15 @@ def reader_columns(
         statement: The statement on the texts at `rows`; its ranks are predicted.
         rows: Which of the texts, [row].
     """
-    targets = np.stack([readers.positive[rows].astype(float), shares_below(statement)], axis=1)
-    predicted = readers.predictions(targets, rows)
-    chosen = []
-    for column, predictions in enumerate(predicted):
-        errors = ((predictions - targets[:, [column]]) ** 2).sum(axis=0).round(9)
-        chosen.append(predictions[:, np.argsort(errors, kind="stable")[:BEST_READERS]])
-    return with_ranks(np.concatenate(chosen, axis=1))
+    labels = readers.positive[rows].astype(float)
+    values = np.stack([labels, shares_below(statement)], axis=1)
+    best_predictions = []
+    for column, predictions in enumerate(readers.predictions(values, rows)):
+        squared_errors = (predictions - values[:, [column]]) ** 2
+        reader_errors = squared_errors.sum(axis=0).round(9)
+        best_readers = np.argsort(reader_errors, kind="stable")[:BEST_READERS]
+        best_predictions.append(predictions[:, best_readers])
+    return with_ranks(np.concatenate(best_predictions, axis=1))
 
 
 def shares_below(statement: FloatArray) -> FloatArray:
@@ -182,7 +201,7 @@ def shares_below(statement: FloatArray) -> FloatArray:
     return np.asarray((rankdata(statement.round(RANK_DECIMALS)) - 0.5) / len(statement))
 
 
-def rest_beyond(
+def auroc_beyond(
     statement: npt.ArrayLike,
     positive: npt.ArrayLike,
     columns: FloatArray,
@@ -206,22 +225,29 @@ def rest_beyond(
     """
     ranks = shares_below(np.asarray(statement, dtype=float))
     labels = np.asarray(positive, dtype=float)
-    design = np.concatenate([np.ones((len(ranks), 1)), columns], axis=1)
-    spare_rows = len(ranks) - int(np.linalg.matrix_rank(design))
+    row_count = len(ranks)
+    design = np.concatenate([np.ones((row_count, 1)), columns], axis=1)
+    spare_rows = row_count - int(np.linalg.matrix_rank(design))
     if spare_rows < LEAST_ROWS:
         return undefined("too few conversations", unit=unit)
-    both = np.stack([labels, ranks], axis=1)
-    label_rest, statement_rest = (both - design @ np.linalg.lstsq(design, both, rcond=None)[0]).T
-    spread = float(label_rest @ label_rest) / len(ranks)
-    if spread < LEAST_LABEL_REST * labels.var():
-        return undefined(ALL_TOLD, unit=unit, value=0.0)
-    value = float(label_rest @ statement_rest) / len(ranks) / spread
-    errors = label_rest * (statement_rest - value * label_rest) / spread
-    widened = math.sqrt(len(ranks) / spare_rows)
-    rest = clustered_mean(value + widened * errors, clusters, unit=unit, interval="t")
-    if math.isnan(rest.low) and rest.n > 1:
+
+    labels_and_ranks = np.stack([labels, ranks], axis=1)
+    weights = np.linalg.lstsq(design, labels_and_ranks, rcond=None)[0]
+    label_residuals, rank_residuals = (labels_and_ranks - design @ weights).T
+    label_spread = float(label_residuals @ label_residuals) / row_count
+    if label_spread < LEAST_LABEL_SPREAD * labels.var():
+        return undefined(LABELS_TOLD_BY_TEXTS, unit=unit, value=0.0)
+
+    coefficient = float(label_residuals @ rank_residuals) / row_count / label_spread
+    unexplained_ranks = rank_residuals - coefficient * label_residuals
+    influences = label_residuals * unexplained_ranks / label_spread
+    widening = math.sqrt(row_count / spare_rows)
+    row_values = coefficient + widening * influences
+    estimate = clustered_mean(row_values, clusters, unit=unit, interval="t")
+    if math.isnan(estimate.low) and estimate.n > 1:
         # A statement that is the label itself has no spread of its own: the interval of a share is
         # never of width 0.
-        alike = np.full(len(ranks), min(max(value, -1.0), 1.0))
-        return clustered_mean(alike, clusters, unit=unit, interval="difference")
-    return rest
+        clipped_coefficient = min(max(coefficient, -1.0), 1.0)
+        equal_values = np.full(row_count, clipped_coefficient)
+        return clustered_mean(equal_values, clusters, unit=unit, interval="difference")
+    return estimate

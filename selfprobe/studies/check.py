@@ -100,13 +100,16 @@ class ExitStatus(IntEnum):
 
 LARGEST_UNSCORED_SHARE = 0.1
 """Share of unscored values in a run that is good."""
-UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {LARGEST_UNSCORED_SHARE}; with a baseline 1."
+UNSCORED_HELP = (
+    f"Largest share of unscored values in a good run. Default: {LARGEST_UNSCORED_SHARE}; with a "
+    "baseline 1."
+)
 OTHER_LOG_ARGUMENTS = ("target_log", "observer_log")
 """Task arguments that concern another model, or an earlier run."""
 FALSE_ALARM_NOTE = (
-    "A model that did not change has an alarm within 30 nights with one baseline in four. Run it again before you act: "
-    "with 6 % of baselines both runs of a night are worse. A baseline of several epochs has more alarms (40 %), not "
-    "fewer; only the worst luck is smaller."
+    "A model that did not change has an alarm within 30 nights with one baseline in four. Run it "
+    "again before you act: with 6 % of baselines both runs of a night are worse. A baseline of "
+    "several epochs has more alarms (40 %), not fewer; only the worst luck is smaller."
 )
 
 
@@ -147,7 +150,9 @@ class Check(Study):
     lower: tuple[str, ...] = Field((), description="Metrics whose lower values are better.")
     strict: bool = Field(
         False,
-        description="Exit with status 4 where a change of --smallest can be neither shown nor excluded.",
+        description=(
+            "Exit with status 4 where a change of --smallest can be neither shown nor excluded."
+        ),
     )
     aa: int | None = Field(
         None,
@@ -195,19 +200,25 @@ class Check(Study):
             "--model": self.models,
             "--log-dir": self.log_dir,
         }
-        if self.logs and (option := _first_option_in_use(run_options)):
-            raise InputError(f"{option} is for --run TASKS; with LOGS it has no effect")
+        run_option = _first_option_in_use(run_options)
+        if self.logs and run_option:
+            raise InputError(f"{run_option} is for --run TASKS; with LOGS it has no effect")
+
         change_options: dict[str, object] = {"--strict": self.strict}
         if not self.aa:
             change_options |= {"--lower": self.lower, "--smallest": self.smallest != 0.05}
-        if not self.gates and (option := _first_option_in_use(change_options)):
+        change_option = _first_option_in_use(change_options)
+        if not self.gates and change_option:
             raise InputError(
-                f"{option} is about a change; say from what: --baseline FILE.json or --against LOGS2"
+                f"{change_option} is about a change; say from what: --baseline FILE.json or "
+                "--against LOGS2"
             )
-        output_options = {"--junit": self.junit, "--github": self.github}
-        if self.aa and not self.gates and (option := _first_option_in_use(output_options)):
+
+        output_option = _first_option_in_use({"--junit": self.junit, "--github": self.github})
+        if self.aa and not self.gates and output_option:
             raise InputError(
-                f"{option} has nothing to say of --aa alone; give --baseline or --against, or leave --aa out"
+                f"{output_option} has nothing to say of --aa alone; give --baseline or --against, "
+                "or leave --aa out"
             )
         return self
 
@@ -228,7 +239,8 @@ class Check(Study):
         Raises:
             InputError: They cannot be read, or no score can change by --smallest.
         """
-        runs, notes = list[BaselineRun](), list[str]()
+        runs = list[BaselineRun]()
+        notes = list[str]()
         if self.against:
             earlier_logs = read_logs([self.against])
             runs = earlier_logs.baseline_runs()
@@ -238,8 +250,8 @@ class Check(Study):
         scores = {score for run in runs for score in scores_of(run)}
         if self.smallest > 1 and scores and all(0 <= score <= 1 for score in scores):
             raise InputError(
-                f"--smallest {self.smallest:g} is more than any change can be: what was before lies in 0 to 1; give a "
-                "share such as .05"
+                f"--smallest {self.smallest:g} is more than any change can be: what was before "
+                "lies in 0 to 1; give a share such as .05"
             )
         return runs, notes
 
@@ -256,11 +268,12 @@ class Check(Study):
         for name in OTHER_LOG_ARGUMENTS:
             if name in self.args:
                 raise InputError(f"a gate asks a model about itself: leave {name} out")
-        argument_names = sorted(
-            {name for task_name in self.tasks for name in defaults_of(task_name)}
-        )
-        if fault := unknown(self.args, argument_names):
-            raise InputError(f"no task here has an argument {fault}")
+        argument_names = set[str]()
+        for task_name in self.tasks:
+            argument_names.update(defaults_of(task_name))
+        unknown_argument = unknown(self.args, sorted(argument_names))
+        if unknown_argument:
+            raise InputError(f"no task here has an argument {unknown_argument}")
         for arm in arms_of(self.args.get("about", "self")):
             if examples_of(arm) is not None:
                 raise InputError(f"a gate asks a model about itself: leave about={arm} out")
@@ -281,17 +294,18 @@ class Check(Study):
         return rehearsed_tasks
 
     def _refuse_unknown_task(self, task_name: str) -> None:
-        known = measures()
-        if task_name in known:
+        measure_names = list(measures())
+        if task_name in measure_names:
             return
+        allowed_tasks = f"--run takes {', '.join(measure_names)}"
         if task_name in tasks_by_name():
             full_name = FULL.get(task_name, task_name)
             command = f"inspect eval selfprobe/{full_name} --model {self.models[0]} --log-dir LOGS"
             raise InputError(
-                f"--run takes {', '.join(known)}; run {full_name} by itself: {command}, then selfprobe check LOGS"
+                f"{allowed_tasks}; run {full_name} by itself: {command}, then selfprobe check LOGS"
             )
         raise InputError(
-            f"--run takes {', '.join(known)}; there is no task {task_name}{meant(task_name, known)}"
+            f"{allowed_tasks}; there is no task {task_name}{meant(task_name, measure_names)}"
         )
 
     def refuse_others(self) -> None:
@@ -301,16 +315,19 @@ class Check(Study):
         """Items, calls and tokens of --run."""
         if not self.tasks:
             return None
-        call_count = sent_tokens = received_tokens = 0
+        call_count = 0
+        sent_tokens = 0
+        received_tokens = 0
         item_counts = []
-        for task_name, planned in self.rehearsed_tasks.items():
-            item_calls = rehearsed(task_name, planned.args).all
+        for task_name, rehearsed_task in self.rehearsed_tasks.items():
+            item_count = rehearsed_task.item_count
+            item_calls = rehearsed(task_name, rehearsed_task.args).all
             item_sent, item_received = item_calls.tokens[:2]
-            task_calls = planned.item_count * item_calls.count
+            task_calls = item_count * item_calls.count
             call_count += task_calls
             sent_tokens += task_calls * item_sent
             received_tokens += task_calls * item_received
-            item_counts.append(f"{task_name}: {planned.item_count} items")
+            item_counts.append(f"{task_name}: {item_count} items")
         costs = [Cost(model, call_count, sent_tokens, received_tokens) for model in self.models]
         return Plan([", ".join(item_counts)], costs)
 
@@ -324,10 +341,9 @@ class Check(Study):
         described_runs = list[DescribedRun]()
         for model in self.models:
             named_model = NamedModel(model, self.how.model_args)
-            for task_name, planned in self.rehearsed_tasks.items():
-                described_runs.append(
-                    DescribedRun(task_name, planned.args | self.how.shared, named_model)
-                )
+            for task_name, rehearsed_task in self.rehearsed_tasks.items():
+                task_args = rehearsed_task.args | self.how.shared
+                described_runs.append(DescribedRun(task_name, task_args, named_model))
         yield Wave(described_runs, "Runs", further={})
 
     def ask(self) -> bool:
@@ -339,8 +355,10 @@ class Check(Study):
             return is_complete
         last_end = max(map(datetime.fromisoformat, end_texts))
         if last_end < start:
-            when = f"{last_end:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
-            echo(f"Nothing was asked: the runs in {self.base} were finished at {when}", err=True)
+            end_text = f"{last_end:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
+            echo(
+                f"Nothing was asked: the runs in {self.base} were finished at {end_text}", err=True
+            )
         return is_complete
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
@@ -388,11 +406,11 @@ class Check(Study):
         runs, bad_runs = logs.comparable_runs(1.0 if self.unscored is None else self.unscored)
         notes = earlier_notes + logs.replaced_notes() + logs.other_file_notes()
         gate = Gate(earlier_runs, runs, self.smallest, self.lower, self.strict, bad_runs, notes)
-        metrics = sorted({row.metric for row in gate.rows})
+        metric_names = sorted({row.metric for row in gate.rows})
         for name in self.lower:
-            if metrics and name not in metrics:
-                known = f"there are {', '.join(metrics)}{meant(name, metrics)}"
-                raise InputError(f"--lower {name}: no such metric; {known}")
+            if metric_names and name not in metric_names:
+                listed_names = f"there are {', '.join(metric_names)}{meant(name, metric_names)}"
+                raise InputError(f"--lower {name}: no such metric; {listed_names}")
         return gate
 
     def _put_out(self, result: "CheckResult", as_json: bool) -> None:
@@ -435,17 +453,18 @@ def _first_option_in_use(options: Mapping[str, object]) -> str:
     return ""
 
 
-def _refuse_other_task(run: BaselineRun, planned: RehearsedTask) -> None:
+def _refuse_other_task(run: BaselineRun, rehearsed_task: RehearsedTask) -> None:
     """Refuse runs that no gate would compare with the baseline, before they are paid."""
-    version = str(planned.task.version).partition("+")[0]
-    data = (planned.task.metadata or {}).get("dataset_sha256", "")
+    version = str(rehearsed_task.task.version).partition("+")[0]
+    data_hash = (rehearsed_task.task.metadata or {}).get("dataset_sha256", "")
+    item_count = rehearsed_task.item_count
     fault = ""
     if version != run.version:
         fault = f"is of task version {run.version}, here is {version}; save a new one"
-    elif data != run.data:
-        fault = f"is of another data set (hash {run.data[:12]}, here {data[:12]})"
-    elif planned.item_count < len(run.items):
-        fault = f"has {len(run.items)} items, {planned.item_count} would be run; raise --limit"
+    elif data_hash != run.data:
+        fault = f"is of another data set (hash {run.data[:12]}, here {data_hash[:12]})"
+    elif item_count < len(run.items):
+        fault = f"has {len(run.items)} items, {item_count} would be run; raise --limit"
     if fault:
         raise InputError(f"{run.task}: the baseline {fault}")
 
@@ -534,12 +553,9 @@ class ReadRun:
     @property
     def keys_without_score(self) -> list[str]:
         """Keys, or scorers, that are unscored in every sample."""
+        all_keys = dict.fromkeys(decision.key for _, decision in self.values)
         scored_keys = {decision.key for _, decision in self.values if not decision.unscored}
-        return list(
-            dict.fromkeys(
-                decision.key for _, decision in self.values if decision.key not in scored_keys
-            )
-        )
+        return [key for key in all_keys if key not in scored_keys]
 
     def faults(self, largest_unscored: float) -> list[str]:
         """Faults of the run if a share of up to `largest_unscored` of its values may be unscored;
@@ -548,9 +564,11 @@ class ReadRun:
         faults = self._sample_faults()
         if self.run.invalidated.are_all:
             return faults
-        if score_fault := self._score_fault(largest_unscored):
+        score_fault = self._score_fault(largest_unscored)
+        if score_fault:
             faults.append(score_fault)
-        if disagreement := header_disagreement(self.run):
+        disagreement = header_disagreement(self.run)
+        if disagreement:
             faults.append(disagreement)
         for argument, share in cut_in(self.run.results).items():
             faults.append(
@@ -582,12 +600,8 @@ class ReadRun:
     def _score_fault(self, largest_unscored: float) -> str:
         """What is wrong with the number of scored values, or ""."""
         if not self.scored_count or counted(self.run.results) == 0:
-            first_reasons = list(self.reasons)[:3]
-            return (
-                f"nothing scored ({', '.join(first_reasons)})"
-                if first_reasons
-                else "nothing scored"
-            )
+            first_reasons = ", ".join(list(self.reasons)[:3])
+            return f"nothing scored ({first_reasons})" if first_reasons else "nothing scored"
         unscored_share = 1 - self.scored_count / len(self.values)
         if unscored_share > largest_unscored:
             share = share_text(unscored_share, largest_unscored)
@@ -705,7 +719,8 @@ class CheckedLogs:
         comparable = list[BaselineRun]()
         bad_runs = dict(self.unreadable)
         for run in self.runs:
-            if faults := run.faults(largest_unscored):
+            faults = run.faults(largest_unscored)
+            if faults:
                 bad_runs[run.name] = "; ".join(faults)
             try:
                 comparable.append(baseline_run(run))
@@ -773,7 +788,8 @@ def _is_open(run: Run, failed: Run) -> bool:
 
 
 def _read(run: Run) -> ReadRun:
-    samples, header = run.summaries, run.header
+    samples = run.summaries
+    header = run.header
     finished_samples = [judged.summary for judged in run.judged_samples() if not judged.failed]
     samples_in_error = [sample for sample in samples if sample.error]
     error = ""
@@ -789,11 +805,13 @@ def _read(run: Run) -> ReadRun:
     )
 
 
-def share_text(share: float, *others: float) -> str:
-    """Two decimals, or as many as tell a share from none, all, and `others`."""
+def share_text(share: float, *other_shares: float) -> str:
+    """Two decimals, or as many as tell a share from none, all, and `other_shares`."""
+    differing_shares = [other for other in (0.0, 1.0, *other_shares) if other != share]
     for digits in range(2, 6):
         text = f"{share:.{digits}f}"
-        if all(share == other or text != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
+        other_texts = [f"{other:.{digits}f}" for other in differing_shares]
+        if text not in other_texts:
             break
     return text
 
@@ -833,34 +851,38 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
     answers = defaultdict[str, dict[str, list[str]]](dict)
     reasoned_keys = defaultdict[str, list[str]](list)
     for row in rows:
-        item, decision = row.item, row.decision
+        decision = row.decision
         value = decision.unscored or _rounded(decision.value)
         if value is None:
             continue
-        items[item].setdefault(decision.key, []).append(value)
+        items[row.item].setdefault(decision.key, []).append(value)
         if not row.failed:
-            answer = " ".join((decision.said or "").split())[:KEPT_ANSWER_CHARACTERS]
-            answers[item].setdefault(decision.key, []).append(answer)
+            answer_text = " ".join((decision.said or "").split())
+            kept_answer = answer_text[:KEPT_ANSWER_CHARACTERS]
+            answers[row.item].setdefault(decision.key, []).append(kept_answer)
         if decision.reasoned:
-            reasoned_keys[item].append(decision.key)
+            reasoned_keys[row.item].append(decision.key)
 
-    clusters = {
-        str(sample.id): str(sample.metadata["cluster"])
-        for sample in samples
-        if sample.metadata.get("cluster")
-    }
+    clusters = dict[str, str]()
+    for sample in samples:
+        if sample.metadata.get("cluster"):
+            clusters[str(sample.id)] = str(sample.metadata["cluster"])
+    task_args = _changed_defaults(read_run) if is_of_suite else header.eval.task_args
+    applied = _requested_settings(read_run)
+    if is_of_suite:
+        applied = dict(read_run.applied_settings)
     baseline = BaselineRun(
         task=read_run.task,
         model=header.eval.model,
         target=target_of(header),
         version=str(header.eval.task_version).partition("+")[0],
         selfprobe=str(metadata.get("selfprobe", "")),
-        args=_plain(_changed_defaults(read_run) if is_of_suite else header.eval.task_args),
+        args=_plain(task_args),
         model_args=_plain(concealed(header.eval.model_args)),
         data="",
         plan="",
         prompts=_prompts(read_run.run, samples),
-        applied=dict(read_run.applied_settings) if is_of_suite else _requested_settings(read_run),
+        applied=applied,
         metric=_metric_name(read_run, judged_values),
         metrics=_logged_metrics(read_run),
         items=dict(sorted(items.items())),
@@ -873,16 +895,25 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
     )
     if is_of_suite:
         return replace(baseline, data=str(metadata.get("dataset_sha256", "")))
-    right_answers = {str(sample.id): _right_answer(sample) for sample in samples}
+
+    solvers = [(step.solver, step.params) for step in header.plan.steps]
+    question_digests = dict[str, str]()
+    answer_digests = dict[str, str]()
+    for sample in samples:
+        item = str(sample.id)
+        question_digests[item] = _digest(_question(sample), 8)
+        right_answer = _right_answer(sample)
+        if right_answer:
+            answer_digests[item] = _digest(right_answer, 8)
+    scorer_digests = dict[str, str]()
+    for score in read_run.logged_scores:
+        scorer_digests[score.scorer] = _digest(_without_replies(score.params))
     return replace(
         baseline,
-        plan=_digest([(step.solver, step.params) for step in header.plan.steps]),
-        inputs={str(sample.id): _digest(_question(sample), 8) for sample in samples},
-        answers={item: _digest(answer, 8) for item, answer in right_answers.items() if answer},
-        scorers={
-            score.scorer: _digest(_without_replies(score.params))
-            for score in read_run.logged_scores
-        },
+        plan=_digest(solvers),
+        inputs=question_digests,
+        answers=answer_digests,
+        scorers=scorer_digests,
         reducers=_reducers(read_run),
     )
 
@@ -934,13 +965,18 @@ def _models_by_role(read_run: ReadRun) -> dict[str, str]:
 
 
 def _score_rows(read_run: ReadRun) -> list[TableRow]:
-    """Rows that make the score: those of the suite about the model itself, and a method's verdict."""
-    if all(isinstance(row.decision, ForeignDecision) for row in read_run.table):
-        return read_run.table
-    self_rows = [row for row in read_run.table if not row.decision.key.startswith(OTHER)]
+    """Rows that make the score: those of the suite about the model itself, a method's verdict."""
+    table = read_run.table
+    are_foreign = all(isinstance(row.decision, ForeignDecision) for row in table)
+    if are_foreign:
+        return table
+    self_rows = [row for row in table if not row.decision.key.startswith(OTHER)]
     if read_run.task == "ethical_dilemma":
-        dilemmas = dilemmas_of([(row.item, row.decision) for row in self_rows if not row.failed])
-        return [TableRow(item, 1, _dilemma_score(dilemma)) for item, dilemma in dilemmas.items()]
+        judged_values = [(row.item, row.decision) for row in self_rows if not row.failed]
+        dilemma_by_item = dilemmas_of(judged_values)
+        return [
+            TableRow(item, 1, _dilemma_score(dilemma)) for item, dilemma in dilemma_by_item.items()
+        ]
     if read_run.task in METHODS:
         verdict_rows = [row for row in self_rows if row.decision.key == read_run.task]
         return verdict_rows or self_rows
@@ -965,31 +1001,37 @@ def _reducers(read_run: ReadRun) -> list[str]:
     reductions = logged_reductions(read_run.run.log) if is_whole else []
     names = list[str]()
     for reducer in reducers:
-        logged = [reduction for reduction in reductions if reduction.reducer == reducer]
-        has_own_arguments = known_reducer(reducer) is not None and not _agrees(
-            read_run, reducer, logged
-        )
-        names.append(f"{reducer} with arguments of its own" if has_own_arguments else reducer)
+        reducer_name = reducer
+        if known_reducer(reducer) is not None:
+            logged_values = [logged for logged in reductions if logged.reducer == reducer]
+            if not _agrees(read_run, reducer, logged_values):
+                reducer_name = f"{reducer} with arguments of its own"
+        names.append(reducer_name)
     return names
 
 
-def _agrees(read_run: ReadRun, reducer: str, logged: Sequence[EvalSampleReductions]) -> bool:
+def _agrees(
+    read_run: ReadRun, reducer: str, scorer_reductions: Sequence[EvalSampleReductions]
+) -> bool:
     """True if a reducer gives the values that a log has of it, as far as these are numbers."""
     left_out = _left_out(read_run)
-    values = defaultdict[tuple[str, str], list[float]](list)
+    values_of_cell = defaultdict[tuple[str, str], list[float]](list)
     for row in read_run.table:
-        if row.decision.unscored not in (FAILED, NO_SCORE):
-            value = math.nan if row.decision.value is None else row.decision.value
-            values[row.decision.key, row.item].append(value)
-    for reduction in logged:
+        decision = row.decision
+        if decision.unscored not in (FAILED, NO_SCORE):
+            value = math.nan if decision.value is None else decision.value
+            values_of_cell[decision.key, row.item].append(value)
+
+    for reduction in scorer_reductions:
         for sample in reduction.samples:
             for key, logged_value in values_of(sample).items():
-                name = ScoreColumn(reduction.scorer, key).name
-                number = number_of(logged_value)
-                epoch_values = values.get((name, str(sample.sample_id)))
-                if name in left_out or number is None or epoch_values is None:
+                score_name = ScoreColumn(reduction.scorer, key).name
+                logged_number = number_of(logged_value)
+                epoch_values = values_of_cell.get((score_name, str(sample.sample_id)))
+                if score_name in left_out or logged_number is None or epoch_values is None:
                     continue
-                if not math.isclose(reduced(epoch_values, reducer), number, abs_tol=1e-9):
+                value = reduced(epoch_values, reducer)
+                if not math.isclose(value, logged_number, abs_tol=1e-9):
                     return False
     return True
 
@@ -1023,24 +1065,28 @@ def _blind_scores(
     no skill.
     """
     measure = measures().get(read_run.task)
-    scored = list[Judged]()
+    scored_values = list[Judged]()
     for item, decision in judged_values:
         if decision.value is not None and not isinstance(decision, ForeignDecision):
-            scored.append((item, decision))
-    if measure is None or measure.item_scores is not None or len(scored) < 2:
+            scored_values.append((item, decision))
+    if measure is None or measure.item_scores is not None or len(scored_values) < 2:
         return {}
-    decisions_by_cluster = [(clusters.get(item, item), decision) for item, decision in scored]
-    candidates = without_a_model(decisions_by_cluster, measure.right)
-    best_guesses = best_of(candidates).tolist() if candidates else []
-    epoch_scores = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
-    for (item, decision), guess_score in zip(scored, best_guesses, strict=False):
-        epoch_scores[item][decision.key].append(0.0 if math.isnan(guess_score) else guess_score)
-    blind = defaultdict[str, dict[str, float]](dict)
-    for item, scores_by_key in epoch_scores.items():
-        for key, scores in scores_by_key.items():
-            if any(scores):
-                blind[item][key] = round(sum(scores) / len(scores), KEPT_DIGITS)
-    return dict(blind)
+
+    cluster_values = [(clusters.get(item, item), decision) for item, decision in scored_values]
+    candidates = without_a_model(cluster_values, measure.right)
+    if not candidates:
+        return {}
+    best_guesses = best_of(candidates).tolist()
+    scores_of_cell = defaultdict[tuple[str, str], list[float]](list)
+    for (item, decision), guess_score in zip(scored_values, best_guesses, strict=False):
+        score = 0.0 if math.isnan(guess_score) else guess_score
+        scores_of_cell[item, decision.key].append(score)
+
+    blind_scores = defaultdict[str, dict[str, float]](dict)
+    for (item, key), scores in scores_of_cell.items():
+        if any(scores):
+            blind_scores[item][key] = round(sum(scores) / len(scores), KEPT_DIGITS)
+    return dict(blind_scores)
 
 
 def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
@@ -1059,14 +1105,16 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
         samples, key=lambda sample: (bool(sample.error), str(sample.id), sample.epoch)
     )
     sample = whole_sample(run.log, first_summary.id, first_summary.epoch)
-    calls = [
-        event for event in sample.events if isinstance(event, ModelEvent) and event.role != "grader"
-    ]
-    replies = {
-        split_thought(call.output.completion).answer.strip()
-        for call in calls
-        if call.output.choices
-    } - {""}
+    calls = list[ModelEvent]()
+    replies = set[str]()
+    for event in sample.events:
+        if not isinstance(event, ModelEvent) or event.role == "grader":
+            continue
+        calls.append(event)
+        if event.output.choices:
+            replies.add(split_thought(event.output.completion).answer.strip())
+    replies.discard("")
+
     sample_input = _input_text(sample.input)
     options = sorted({*(sample.choices or [])} - {""}, key=len, reverse=True)
     model_names = set[str]()
@@ -1075,25 +1123,26 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
             model_names |= {model, model.partition("/")[2]}
     names_by_length = sorted(model_names - {""}, key=len, reverse=True)
 
-    digests = set[str]()
+    prompt_digests = set[str]()
     for call in calls:
         prompt = _input_text(call.input)
         follows_reply = any(message.role in ("assistant", "tool") for message in call.input)
-        if prompt == sample_input or follows_reply or any(reply in prompt for reply in replies):
+        holds_reply = any(reply in prompt for reply in replies)
+        if prompt == sample_input or follows_reply or holds_reply:
             continue
         for name in names_by_length:
             prompt = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "MODEL", prompt)
         if options:
             prompt = re.sub("|".join(map(re.escape, options)), "OPTION", prompt)
-        digests.add(_digest(prompt))
-    return sorted(digests)[:KEPT_PROMPTS]
+        prompt_digests.add(_digest(prompt))
+    return sorted(prompt_digests)[:KEPT_PROMPTS]
 
 
 def _input_text(messages: str | Sequence[ChatMessage]) -> str:
     """Texts of an input, a message a line."""
-    return (
-        messages if isinstance(messages, str) else "\n".join(message.text for message in messages)
-    )
+    if isinstance(messages, str):
+        return messages
+    return "\n".join(message.text for message in messages)
 
 
 def _question(sample: EvalSampleSummary) -> str:
@@ -1114,8 +1163,8 @@ def _right_answer(sample: EvalSampleSummary) -> str:
     if not any(targets):
         return ""
     option_by_letter = dict(zip(ascii_uppercase, options, strict=False))
-    target_texts = sorted(option_by_letter.get(target, target) for target in targets)
-    return "\n".join([*sorted(options), "→", *target_texts])
+    target_texts = [option_by_letter.get(target, target) for target in targets]
+    return "\n".join([*sorted(options), "→", *sorted(target_texts)])
 
 
 SETTING_NAMES = (
@@ -1135,8 +1184,9 @@ def _requested_settings(read_run: ReadRun) -> dict[str, int]:
     header = read_run.run.header
     settings = header.plan.config.model_dump(exclude_none=True)
     settings |= header.eval.model_generate_config.model_dump(exclude_none=True)
-    text = ", ".join(f"{name} {settings[name]}" for name in SETTING_NAMES if name in settings)
-    return {text or "the model's own settings": len(read_run.finished_samples)}
+    setting_texts = [f"{name} {settings[name]}" for name in SETTING_NAMES if name in settings]
+    settings_text = ", ".join(setting_texts) or "the model's own settings"
+    return {settings_text: len(read_run.finished_samples)}
 
 
 def _without_replies(scorer_arguments: dict[str, Any]) -> dict[str, Any]:
@@ -1169,10 +1219,6 @@ FIELDS_WITH_LINES = (
     "said",
 )
 """Fields with one line per entry in the file of a baseline."""
-YOUNGER_FIELDS = ("answers", "left_out", "roles", "scorers", "said", "reducers")
-"""Fields that older files lack; left out where they are empty, so that the same runs have the same
-bytes.
-"""
 
 
 def save_baseline(runs: Sequence[BaselineRun], path: str) -> int:
@@ -1225,7 +1271,8 @@ def read_baseline(path: str) -> list[BaselineRun]:
         raise InputError(f"{path} is no baseline of selfprobe check{remedy}")
     if content["baseline"] != 1:
         raise InputError(
-            f"{path} is a baseline of form {content['baseline']}, this selfprobe reads form 1{remedy}"
+            f"{path} is a baseline of form {content['baseline']}, this selfprobe reads form "
+            f"1{remedy}"
         )
     try:
         runs = TypeAdapter(list[BaselineRun]).validate_json(
@@ -1260,8 +1307,6 @@ def _checksum(body: str) -> str:
 def _run_text(run: BaselineRun) -> str:
     fields = list[str]()
     for name, value in asdict(run).items():
-        if not value and name in YOUNGER_FIELDS:
-            continue
         text = _json(value)
         if value and name in FIELDS_WITH_LINES:
             entries = [f"  {_json(key)}: {_json(value[key])}" for key in sorted(value)]
@@ -1348,25 +1393,26 @@ class CheckResult:
     def lines(self) -> list[str]:
         """A line a case, then what to know."""
         full_lines = [case.line for case in self.cases if len(case.line) > 1]
-        widths = [max(map(len, column)) for column in zip(*full_lines, strict=True)] or [0]
-        out = list[str]()
+        widths = [max(map(len, column)) for column in zip(*full_lines, strict=True)]
+        if not widths:
+            widths = [0]
+        case_lines = list[str]()
         for case in self.cases:
             padded_cells = [
                 f"{cell:{width}}" for cell, width in zip(case.line, widths, strict=False)
             ]
-            out.append("  ".join(padded_cells).rstrip())
-        return [clean(line) for line in [*out, *self.notes, self.summary]]
+            case_lines.append("  ".join(padded_cells).rstrip())
+        return [clean(line) for line in [*case_lines, *self.notes, self.summary]]
 
     def markdown(self) -> str:
         """The step summary of a GitHub workflow."""
+        heading_line = f"### selfprobe check: {markdown_cell(self.summary)}"
         rows = [self.headings, ["---"] * len(self.headings)]
         for case in self.cases:
             rows.append([markdown_cell(cell) for cell in case.row])
-        table = ["| " + " | ".join(row) + " |" for row in rows]
-        notes = [f"- {markdown_cell(note)}" for note in self.notes]
-        return "\n".join(
-            [f"### selfprobe check: {markdown_cell(self.summary)}", "", *table, "", *notes, ""]
-        )
+        table_lines = ["| " + " | ".join(row) + " |" for row in rows]
+        note_lines = [f"- {markdown_cell(note)}" for note in self.notes]
+        return "\n".join([heading_line, "", *table_lines, "", *note_lines, ""])
 
     def annotations(self) -> list[str]:
         """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for
@@ -1384,24 +1430,27 @@ class CheckResult:
 
     def junit(self) -> bytes:
         """JUnit's XML."""
-        root = ElementTree.Element("testsuites", name="selfprobe check")
+        root_element = ElementTree.Element("testsuites", name="selfprobe check")
         cases_by_suite = defaultdict[str, list[Case]](list)
         for case in self.cases:
             cases_by_suite[case.suite].append(case)
-        for name, suite_cases in cases_by_suite.items():
-            suite = ElementTree.SubElement(root, "testsuite", name=clean(name))
+        for suite_name, suite_cases in cases_by_suite.items():
+            suite_element = ElementTree.SubElement(
+                root_element, "testsuite", name=clean(suite_name)
+            )
             for case in suite_cases:
-                element = ElementTree.SubElement(
-                    suite, "testcase", classname=clean(case.group), name=clean(case.name)
+                case_element = ElementTree.SubElement(
+                    suite_element, "testcase", classname=clean(case.group), name=clean(case.name)
                 )
+                text = clean(case.text)
                 if case.kind is CaseKind.GOOD:
-                    ElementTree.SubElement(element, "system-out").text = clean(case.text)
+                    ElementTree.SubElement(case_element, "system-out").text = text
                 else:
-                    ElementTree.SubElement(element, case.kind.value, message=clean(case.text))
+                    ElementTree.SubElement(case_element, case.kind.value, message=text)
             for count_name, tag in JUNIT_COUNTS.items():
-                count = len(list(suite.iter(tag)))
-                suite.set(count_name, str(count))
-        return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+                element_count = len(list(suite_element.iter(tag)))
+                suite_element.set(count_name, str(element_count))
+        return bytes(ElementTree.tostring(root_element, encoding="utf-8", xml_declaration=True))
 
 
 def _workflow_text(text: str) -> str:
@@ -1421,20 +1470,28 @@ def add_to_summary(text: str) -> None:
     Raises:
         InputError: Its file cannot be written.
     """
-    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        try:
-            with Path(path).open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise InputError(f"cannot write the step summary {path}: {error.strerror}") from None
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"cannot write the step summary {path}: {error.strerror}") from None
 
 
-def _bad_case(name: str, text: str, columns: int) -> Case:
+def _bad_case(name: str, text: str, column_count: int) -> Case:
     """Case of something that is bad without any comparison."""
-    empty_cells = [""] * (columns - 2)
-    row = (name, *empty_cells, text)
+    empty_cells = [""] * (column_count - 2)
     return Case(
-        COMPLETE_SUITE, COMPLETE_SUITE, name, CaseKind.ERROR, text, (f"{name}  {text}",), row, {}
+        suite=COMPLETE_SUITE,
+        group=COMPLETE_SUITE,
+        name=name,
+        kind=CaseKind.ERROR,
+        text=text,
+        line=(f"{name}  {text}",),
+        row=(name, *empty_cells, text),
+        data={},
     )
 
 
@@ -1521,34 +1578,38 @@ class Gate:
 
     def result(self) -> CheckResult:
         """The result in the form that every output takes."""
+        headings = ("task", "metric", "change", "95 % interval", "n", "verdict")
+        has_several_models = len({row.model for row in self.rows}) > 1
+        row_cases = [self.case(row, names_model=has_several_models) for row in self.rows]
         verdict_counts = Counter(row.verdict for row in self.rows)
-        counts = [f"{count} {verdict}" for verdict, count in verdict_counts.items()]
+        count_texts = [f"{count} {verdict}" for verdict, count in verdict_counts.items()]
+
         bad_runs = {"refused": self.paired.refused, "incomplete": self.incomplete}
         bad_cases = list[Case]()
         for word, reasons in bad_runs.items():
             if reasons:
-                counts.append(f"{len(reasons)} {word}")
-            bad_cases += [_bad_case(run, f"{word}: {reason}", 6) for run, reason in reasons.items()]
-        has_several_models = len({row.model for row in self.rows}) > 1
-        row_cases = [self.case(row, names_model=has_several_models) for row in self.rows]
+                count_texts.append(f"{len(reasons)} {word}")
+            for run_name, reason in reasons.items():
+                bad_cases.append(_bad_case(run_name, f"{word}: {reason}", len(headings)))
+
         cells = turned_cells(self.paired.pairs, self.lower)
         notes = [*_turned_notes(cells), *self.paired.notes]
         if ChangeVerdict.WORSE in verdict_counts:
             notes.append(FALSE_ALARM_NOTE)
-        row_data = [case.data for case in row_cases]
+        fields = {
+            "status": self.status,
+            "rows": [case.data for case in row_cases],
+            **bad_runs,
+            "notes": self.paired.notes,
+            "turned": cells,
+        }
         return CheckResult(
             status=self.status,
             cases=row_cases + bad_cases,
-            headings=("task", "metric", "change", "95 % interval", "n", "verdict"),
+            headings=headings,
             notes=notes,
-            summary=", ".join(counts) or "nothing to compare",
-            fields={
-                "status": self.status,
-                "rows": row_data,
-                **bad_runs,
-                "notes": self.paired.notes,
-                "turned": cells,
-            },
+            summary=", ".join(count_texts) or "nothing to compare",
+            fields=fields,
         )
 
     def case(self, row: MetricChange, *, names_model: bool) -> Case:
@@ -1603,35 +1664,34 @@ def _turned_notes(cells: Sequence[TurnedCell]) -> list[str]:
 
 
 def change_text(row: MetricChange) -> str:
-    """Text of the value before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so
-    that it adds up.
+    """Text of the value before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to
+    four decimals, so that it adds up.
     """
     if row.change is None:
         return ""
     estimate = row.change.estimate
     digits = _digits_that_add_up(row.change.before, row.change.after, estimate.value)
-    before = _short(row.change.before, digits)
-    after = _short(row.change.after, digits)
-    text = f"{before} → {after}  {_signed(estimate.value, digits)}"
+    old_text = _short(row.change.before, digits)
+    new_text = _short(row.change.after, digits)
+    text = f"{old_text} → {new_text}  {_signed(estimate.value, digits)}"
     if not math.isnan(estimate.low):
         text += f" [{_signed(estimate.low, digits)}, {_signed(estimate.high, digits)}]"
     return text
 
 
-def _digits_that_add_up(before: float, after: float, change: float) -> int:
+def _digits_that_add_up(old_value: float, new_value: float, change: float) -> int:
     """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 →
     .336 is −.138.
 
     Two where four do not suffice either: more would claim a precision that no run has.
     """
-    numbers = (before, after, change)
-    if not all(map(math.isfinite, numbers)):
+    if not all(map(math.isfinite, (old_value, new_value, change))):
         return 2
     for digits in range(2, 5):
-        rounded_before, rounded_after, rounded_change = (
-            float(_short(number, digits)) for number in numbers
-        )
-        if abs(rounded_after - rounded_before - rounded_change) < 10**-digits / 2:
+        rounded_old = float(_short(old_value, digits))
+        rounded_new = float(_short(new_value, digits))
+        rounded_change = float(_short(change, digits))
+        if abs(rounded_new - rounded_old - rounded_change) < 10**-digits / 2:
             return digits
     return 2
 

@@ -104,16 +104,15 @@ class BaselineRun:
     clusters: dict[str, str] = field(default_factory=dict)
     """Item → what it comes from, where items were grouped."""
     answers: dict[str, str] = field(default_factory=dict)
-    """Item → digest of its options and its target; nothing in files of earlier versions."""
+    """Item → digest of its options and its target, where it has any."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Key of another suite's score → why it is not compared."""
     roles: dict[str, str] = field(default_factory=dict)
-    """Role → its model, for all roles but the target; nothing in files of earlier versions."""
+    """Role → its model, for all roles but the target."""
     scorers: dict[str, str] = field(default_factory=dict)
-    """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
+    """Scorer of another suite → digest of its arguments."""
     said: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Item → key → answers, "" where one could not be read; nothing in files of earlier versions.
-    """
+    """Item → key → answers, "" where one could not be read."""
     reducers: list[str] = field(default_factory=list)
     """Names of what made one value of the epochs of an item, of another suite's scores; none is the
     mean.
@@ -140,17 +139,24 @@ Draw = Callable[[np.random.Generator], list[Pair]]
 """Makes new runs before and after from a random generator."""
 
 
-PAIRING_KEYS: tuple[Callable[[BaselineRun], Hashable], ...] = (
-    lambda run: (run.task, repr(run.args), run.model, run.target, repr(concealed(run.model_args))),
-    lambda run: (run.task, repr(run.args), run.model, run.target),
-    lambda run: (run.task, repr(run.args), run.model),
-    lambda run: (run.task, repr(run.args), run.model == run.target),
-    lambda run: (run.task, run.model),
-    lambda run: run.task,
-)
-"""Properties that two runs may share, from the closest. The last ones find the pair whose
-difference is worth a word.
-"""
+PAIRING_LEVELS = 6
+"""Number of properties by which runs are paired, one after the other (`_pairing_keys`)."""
+
+
+def _pairing_keys(run: BaselineRun) -> tuple[Hashable, ...]:
+    """Properties that two runs may share, from the closest. The last ones find the pair whose
+    difference is worth a word.
+    """
+    arguments = repr(run.args)
+    model_arguments = repr(concealed(run.model_args))
+    return (
+        (run.task, arguments, run.model, run.target, model_arguments),
+        (run.task, arguments, run.model, run.target),
+        (run.task, arguments, run.model),
+        (run.task, arguments, run.model == run.target),
+        (run.task, run.model),
+        run.task,
+    )
 
 
 @dataclass(frozen=True)
@@ -169,19 +175,22 @@ def pair_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> Ru
     other model counts.
     """
     run_pairs = RunPairs()
-    unpaired_before, unpaired_after = list(before), list(after)
-    for pairing_key in PAIRING_KEYS:
+    unpaired_before = list(before)
+    unpaired_after = list(after)
+    for level in range(PAIRING_LEVELS):
         groups = defaultdict[Hashable, Pairable](Pairable)
         for run in unpaired_before:
-            groups[pairing_key(run)].before.append(run)
+            groups[_pairing_keys(run)[level]].before.append(run)
         for run in unpaired_after:
-            groups[pairing_key(run)].after.append(run)
+            groups[_pairing_keys(run)[level]].after.append(run)
         for group in groups.values():
             if len(group.before) == len(group.after) == 1:
-                old, new = group.before[0], group.after[0]
+                old = group.before[0]
+                new = group.after[0]
                 _add_pair(old, new, run_pairs)
                 unpaired_before.remove(old)
                 unpaired_after.remove(new)
+
     for run in unpaired_before:
         run_pairs.refused[run.name] = _unpaired_reason(run, unpaired_after)
     baseline_tasks = {run.task for run in before}
@@ -202,12 +211,12 @@ class Pairable:
 
 def _unpaired_reason(run: BaselineRun, unpaired_after: Sequence[BaselineRun]) -> str:
     """Why a run of the baseline has no current one."""
-    names = sorted(other.name for other in unpaired_after if other.task == run.task)
+    names = sorted(unpaired.name for unpaired in unpaired_after if unpaired.task == run.task)
     same_name_count = names.count(run.name)
     if same_name_count > 1:
         return (
-            f"the logs have {same_name_count} runs of it with other arguments or samples, and one is compared; give "
-            "its log"
+            f"the logs have {same_name_count} runs of it with other arguments or samples, and one "
+            "is compared; give its log"
         )
     listed_names = names[:3]
     if len(names) > 3:
@@ -234,7 +243,8 @@ def distinct_names(runs: Sequence[BaselineRun]) -> list[str]:
 
 def _add_pair(old: BaselineRun, new: BaselineRun, run_pairs: RunPairs) -> None:
     """Compare two runs, with what the reader should know of them, or refuse to."""
-    if reason := refusal(old, new):
+    reason = refusal(old, new)
+    if reason:
         run_pairs.refused[new.name] = reason
         return
     run_pairs.pairs.append((old, new))
@@ -245,15 +255,15 @@ def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
     """Differences of two runs that are no reason to refuse."""
     if old.selfprobe != new.selfprobe:
         yield (
-            f"the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's version is the "
-            "same"
+            f"the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the "
+            "task's version is the same"
         )
     if old.model != new.model:
         yield f"the baseline's model is {old.model}"
     if old.epochs != new.epochs:
         yield (
-            f"the baseline has {count_text(old.epochs, 'epoch')} of an item, the logs {new.epochs}; what is compared "
-            f"is each item's {', '.join(new.reducers) or MEAN}"
+            f"the baseline has {count_text(old.epochs, 'epoch')} of an item, the logs "
+            f"{new.epochs}; what is compared is each item's {', '.join(new.reducers) or MEAN}"
         )
     new_keys = sorted(keys_of(new) - keys_of(old))
     if new_keys and not new.metric:
@@ -262,7 +272,10 @@ def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
         yield f"not compared: {reason}"
     for reducer in new.reducers:
         if known_reducer(reducer) is None:
-            yield f"the log reduces an item's epochs by {reducer}, which is not known here: their mean is compared"
+            yield (
+                f"the log reduces an item's epochs by {reducer}, which is not known here: their "
+                "mean is compared"
+            )
         else:
             yield f"an item's value is the {reducer} of its epochs, as in the log"
 
@@ -270,29 +283,42 @@ def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
 def refusal(old: BaselineRun, new: BaselineRun) -> str:
     """Why two runs say nothing about a change of the model, or ""."""
     if old.version != new.version:
-        return f"the baseline is of task version {old.version}, the logs are of {new.version}; save a new baseline"
+        return (
+            f"the baseline is of task version {old.version}, the logs are of {new.version}; save a "
+            "new baseline"
+        )
     if old.args != new.args:
         return f"asked with other task arguments: {_changed_arguments(old, new)}"
     if old.data != new.data:
-        return f"another data set: its hash was {old.data[:12] or 'none'} and is {new.data[:12] or 'none'}"
-    if changed := _changed_items(old.inputs, new.inputs):
-        return f"{len(changed)} of {len(old.inputs)} samples ask something else under the same id, as {min(changed)}"
-    if changed := _changed_items(old.answers, new.answers):
         return (
-            f"{len(changed)} of {len(old.answers)} samples have another target or other options, as {min(changed)}: "
-            "the same reply is scored otherwise; save a new baseline"
+            f"another data set: its hash was {old.data[:12] or 'none'} and is "
+            f"{new.data[:12] or 'none'}"
+        )
+    changed_inputs = _changed_items(old.inputs, new.inputs)
+    if changed_inputs:
+        return (
+            f"{len(changed_inputs)} of {len(old.inputs)} samples ask something else under the same "
+            f"id, as {min(changed_inputs)}"
+        )
+    changed_answers = _changed_items(old.answers, new.answers)
+    if changed_answers:
+        return (
+            f"{len(changed_answers)} of {len(old.answers)} samples have another target or other "
+            f"options, as {min(changed_answers)}: the same reply is scored otherwise; save a new "
+            "baseline"
         )
     if old.plan != new.plan:
         return "its solvers or their arguments changed (a prompt template among them)"
-    if reason := _changed_scoring(old, new):
-        return f"{reason}: the same reply is scored otherwise; save a new baseline"
+    scoring_reason = _changed_scoring(old, new)
+    if scoring_reason:
+        return f"{scoring_reason}: the same reply is scored otherwise; save a new baseline"
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
         return "the prompts changed, and the task's version did not; save a new baseline"
     growing = [reducer for reducer in new.reducers if parts_of(reducer)[0] in GROW_WITH_EPOCHS]
     if growing and old.epochs != new.epochs:
         return (
-            f"the baseline has {old.epochs} epochs of an item, the logs {new.epochs}, and their {growing[0]} grows "
-            "with them; run as many, or save a new baseline"
+            f"the baseline has {old.epochs} epochs of an item, the logs {new.epochs}, and their "
+            f"{growing[0]} grows with them; run as many, or save a new baseline"
         )
     for key, reason in new.left_out.items():
         if key in keys_of(old):
@@ -304,11 +330,16 @@ def refusal(old: BaselineRun, new: BaselineRun) -> str:
     lacking_keys = sorted(keys_of(old) - new_keys)
     if lacking_keys and new_keys and not new.metric:
         present_keys = ", ".join(sorted(new_keys))
-        return f"the logs lack the score {lacking_keys[0]}, which the baseline has; they have {present_keys}"
-    if lacking_items := old.items.keys() - new.items.keys():
         return (
-            f"the logs have {len(old.items) - len(lacking_items)} of the baseline's {len(old.items)} items (without "
-            f"{min(lacking_items)}); run all of them, or save a baseline of fewer"
+            f"the logs lack the score {lacking_keys[0]}, which the baseline has; they have "
+            f"{present_keys}"
+        )
+    lacking_items = old.items.keys() - new.items.keys()
+    if lacking_items:
+        return (
+            f"the logs have {len(old.items) - len(lacking_items)} of the baseline's "
+            f"{len(old.items)} items (without {min(lacking_items)}); run all of them, or save a "
+            "baseline of fewer"
         )
     return ""
 
@@ -332,19 +363,21 @@ def _changed_items(old_digests: dict[str, str], new_digests: dict[str, str]) -> 
 
 def _changed_scoring(old: BaselineRun, new: BaselineRun) -> str:
     """Another grader, or another argument of a scorer that both have; "" where there is none."""
-    if old.roles and new.roles:
-        for role in sorted({*old.roles, *new.roles}):
-            old_model = old.roles.get(role, UNBOUND)
-            new_model = new.roles.get(role, UNBOUND)
-            if old_model != new_model:
-                return f"another model has the role {role}, it was {old_model} and is {new_model}"
+    for role in sorted({*old.roles, *new.roles}):
+        old_model = old.roles.get(role, UNBOUND)
+        new_model = new.roles.get(role, UNBOUND)
+        if old_model != new_model:
+            return f"another model has the role {role}, it was {old_model} and is {new_model}"
     if old.reducers != new.reducers:
         old_reducers = ", ".join(old.reducers) or MEAN
         new_reducers = ", ".join(new.reducers) or MEAN
         return f"an item's epochs were reduced by {old_reducers} and are by {new_reducers}"
     for scorer in sorted({*old.scorers} & {*new.scorers}):
         if old.scorers[scorer] != new.scorers[scorer]:
-            return f"the arguments of its scorer {scorer} changed (its grader or a template among them)"
+            return (
+                f"the arguments of its scorer {scorer} changed (its grader or a template among "
+                "them)"
+            )
     return ""
 
 
@@ -419,20 +452,20 @@ def with_verdict(
     low, high = _improvement_interval(change, row.lower_is_better)
     worst_low, _ = _improvement_interval(row.worst_case or change, row.lower_is_better)
     verdict = ChangeVerdict.NO_WORSE
-    why = row.why
+    reason = row.why
     if claim.verdict is Verdict.YES:
         verdict = ChangeVerdict.WORSE
     elif claim.verdict is Verdict.CANNOT_TELL:
         verdict = ChangeVerdict.CANNOT_TELL
         if row.worst_case is not None and low > -smallest:
-            why = "newly unscored values could hide a fall"
+            reason = "newly unscored values could hide a fall"
     elif -smallest < low and high < smallest:
         verdict = ChangeVerdict.UNCHANGED
     elif p_holm < TWO_SIDED and low > 0 and worst_low > 0:
         verdict = ChangeVerdict.BETTER
     needed = change.needed(smallest, tests=tests)
     power = change.power(smallest, tests=tests)
-    return replace(row, verdict=verdict, p_holm=p_holm, needed=needed, power=power, why=why)
+    return replace(row, verdict=verdict, p_holm=p_holm, needed=needed, power=power, why=reason)
 
 
 def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float) -> Claim:
@@ -449,67 +482,68 @@ def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float
     estimate = change.estimate
     sign = 1 if row.lower_is_better else -1
     fall = replace(estimate, value=sign * estimate.value, low=-high, high=-low)
-    largest_fall = replace(
-        fall, high=float(np.maximum(-low, -worst_low))
-    )  # NaN where either is unknown
+    largest_high = float(np.maximum(-low, -worst_low))  # NaN where either is unknown
+    largest_fall = replace(fall, high=largest_high)
+
     is_shown = p_holm < TWO_SIDED and fall.low > 0
-    is_within = fall.low > -smallest and fall.high < smallest
+    fall_outcome = Outcome.HOLDS if is_shown else Outcome.OPEN
+    is_negligible = fall.low > -smallest and fall.high < smallest
+    size_outcome = Outcome.FAILS if is_negligible else Outcome.HOLDS
     checks = (
-        Check(
-            "fell",
-            fall,
-            Outcome.HOLDS if is_shown else Outcome.OPEN,
-            p_value=p_holm,
-            remedy="add items",
-        ),
-        Check("matters", fall, Outcome.FAILS if is_within else Outcome.HOLDS),
+        Check("fell", fall, fall_outcome, p_value=p_holm, remedy="add items"),
+        Check("matters", fall, size_outcome),
     )
     return Claim(f"{row.task} {row.metric}", largest_fall, checks, smallest)
 
 
 def _improvement_interval(change: Change, lower_is_better: bool) -> tuple[float, float]:
     """The interval, upwards what is better; NaN where there is none."""
-    low, high = change.estimate.low, change.estimate.high
-    return (-high, -low) if lower_is_better else (low, high)
+    estimate = change.estimate
+    return (-estimate.high, -estimate.low) if lower_is_better else (estimate.low, estimate.high)
 
 
 def _undecided_rows(
     old: BaselineRun, new: BaselineRun, lower: Collection[str]
 ) -> Iterator[MetricChange]:
-    """The rows of a pair: scores, then what is unscored or reasoned, then how the model was asked."""
+    """The rows of a pair: scores, then what is unscored or reasoned, then the way of asking."""
+    is_of_suite = bool(new.metric)
+    # Another suite's new score has nothing to be compared with.
+    compared_runs = [old, new] if is_of_suite else [old]
     keys = dict[str, None]()
-    for run in (
-        (old, new) if new.metric else (old,)
-    ):  # another suite's new score has nothing to be compared with
+    for run in compared_runs:
         for values_by_key in run.items.values():
             keys |= dict.fromkeys(values_by_key)
-    key_groups = [list(keys)] if new.metric else [[key] for key in keys]
+    key_groups = [list(keys)]
+    if not is_of_suite:
+        key_groups = [[key] for key in keys]
     for reducer in new.reducers or [MEAN]:
-        for group in key_groups:
-            yield _score_row(old, new, group, lower, reducer)
+        for key_group in key_groups:
+            yield _score_row(old, new, key_group, lower, reducer)
 
     cells = _cells(old, new, list(keys))
     clusters = _cluster_numbers(new, cells)
-    before, after = _cell_values(old, cells), _cell_values(new, cells)
-    more_reasons = after.reasons - before.reasons
-    reason = max(sorted(more_reasons), key=lambda name: more_reasons[name], default="")
+    old_values = _cell_values(old, cells)
+    new_values = _cell_values(new, cells)
+    added_reasons = new_values.reasons - old_values.reasons
+    most_added = max(sorted(added_reasons), key=lambda reason: added_reasons[reason], default="")
     rates = (
-        (UNSCORED_METRIC, before.missing, after.missing, reason),
-        (REASONED_METRIC, before.reasoned, after.reasoned, ""),
+        (UNSCORED_METRIC, old_values.missing, new_values.missing, most_added),
+        (REASONED_METRIC, old_values.reasoned, new_values.reasoned, ""),
     )
-    for metric, old_rates, new_rates, why in rates:
+    for metric, old_rates, new_rates, reason in rates:
         if old_rates.any() or new_rates.any():
             rate_change = mean_change(old_rates, new_rates, clusters, unit=_unit(new))
             yield MetricChange(
-                new.task, new.model, metric, rate_change, lower_is_better=True, why=why
+                new.task, new.model, metric, rate_change, lower_is_better=True, why=reason
             )
-    if asked_otherwise := _changed_asking(old, new):
-        is_same_model = old.model == new.model and concealed(old.model_args) == concealed(
-            new.model_args
-        )
+
+    changed_asking = _changed_asking(old, new)
+    if changed_asking:
+        has_same_arguments = concealed(old.model_args) == concealed(new.model_args)
+        is_same_model = old.model == new.model and has_same_arguments
         verdict = ChangeVerdict.WORSE if is_same_model else ChangeVerdict.CANNOT_TELL
         yield MetricChange(
-            new.task, new.model, ASKED_METRIC, None, why=asked_otherwise, verdict=verdict
+            new.task, new.model, ASKED_METRIC, None, why=changed_asking, verdict=verdict
         )
 
 
@@ -519,45 +553,52 @@ def _score_row(
     """The row of a score; a skill where something can be guessed without a model."""
     cells = _cells(old, new, keys)
     clusters = _cluster_numbers(new, cells)
-    before, after = _cell_values(old, cells, reducer), _cell_values(new, cells, reducer)
-    name = new.metric or keys[0]
-    if name == UNNAMED_SCORE:
-        name = old.metric or name
+    old_values = _cell_values(old, cells, reducer)
+    new_values = _cell_values(new, cells, reducer)
+    metric = new.metric or keys[0]
+    if metric == UNNAMED_SCORE:
+        metric = old.metric or metric
     if len(new.reducers) > 1:
-        name = f"{name} ({reducer})"
-    lower_is_better = name in lower
+        metric = f"{metric} ({reducer})"
+    lower_is_better = metric in lower
 
-    values = np.concatenate([before.values, after.values])
-    scored_values = values[~np.isnan(values)]
+    all_values = np.concatenate([old_values.values, new_values.values])
+    scored_values = all_values[~np.isnan(all_values)]
     if not len(scored_values):
         scored_values = np.zeros(1)
-    lowest, highest = float(scored_values.min()), float(scored_values.max())
-    is_bounded = lowest >= 0 and highest <= 1
-    lower_limit, upper_limit = (0.0, 1.0) if is_bounded else (lowest, highest)
+    lower_limit = float(scored_values.min())
+    upper_limit = float(scored_values.max())
+    if lower_limit >= 0 and upper_limit <= 1:
+        lower_limit = 0.0
+        upper_limit = 1.0
+    scale = (upper_limit - lower_limit) or 1.0
     worst_value = upper_limit if lower_is_better else lower_limit
-    worst_after = _with_lost_values(before, after, worst_value)
+    worst_values = _with_lost_values(old_values, new_values, worst_value)
 
     unit = _unit(new)
-    is_in_both = ~np.isnan(before.values) & ~np.isnan(after.values)
+    is_in_both = ~np.isnan(old_values.values) & ~np.isnan(new_values.values)
+    cluster_count = len(np.unique(clusters[is_in_both]))
     has_guesses = bool(old.blind or new.blind)
-    if has_guesses and len(np.unique(clusters[is_in_both])) >= FEWEST_SKILL_CLUSTERS:
-        skill = _skill_change(before, after, clusters, unit)
-        worst_skill = (
-            None if worst_after is None else _skill_change(before, worst_after, clusters, unit)
-        )
-        if skill is not None and (worst_after is None or worst_skill is not None):
+    if has_guesses and cluster_count >= FEWEST_SKILL_CLUSTERS:
+        skill = _skill_change(old_values, new_values, clusters, unit)
+        worst_skill = None
+        if worst_values is not None:
+            worst_skill = _skill_change(old_values, worst_values, clusters, unit)
+        if skill is not None and (worst_values is None or worst_skill is not None):
             return MetricChange(new.task, new.model, "skill", skill, worst_case=worst_skill)
-    scale = 1.0 if is_bounded else (highest - lowest) or 1.0
-    score_change = mean_change(before.values, after.values, clusters, unit=unit, scale=scale)
+
+    score_change = mean_change(
+        old_values.values, new_values.values, clusters, unit=unit, scale=scale
+    )
     worst_case = None
-    if worst_after is not None:
+    if worst_values is not None:
         worst_case = mean_change(
-            before.values, worst_after.values, clusters, unit=unit, scale=scale
+            old_values.values, worst_values.values, clusters, unit=unit, scale=scale
         )
     return MetricChange(
         new.task,
         new.model,
-        name,
+        metric,
         score_change,
         lower_is_better=lower_is_better,
         worst_case=worst_case,
@@ -565,44 +606,46 @@ def _score_row(
 
 
 def _with_lost_values(
-    before: "_CellValues", after: "_CellValues", worst_value: float
+    old_values: "_CellValues", new_values: "_CellValues", worst_value: float
 ) -> "_CellValues | None":
     """The run of now with what it lost as bad as can be; None where it lost no more than it gained.
 
     What is lost and gained by chance balances: as many as became scored are taken to be as they
     were.
     """
-    was_unscored = np.isnan(before.values)
-    is_unscored = np.isnan(after.values)
-    lost = np.where(was_unscored, 0.0, np.maximum(0.0, after.missing - before.missing))
-    gained = np.maximum(0.0, before.missing - after.missing)
-    if lost.sum() <= gained.sum():
+    was_unscored = np.isnan(old_values.values)
+    is_unscored = np.isnan(new_values.values)
+    missing_change = new_values.missing - old_values.missing
+    lost_shares = np.where(was_unscored, 0.0, np.maximum(0.0, missing_change))
+    gained_shares = np.maximum(0.0, -missing_change)
+    if lost_shares.sum() <= gained_shares.sum():
         return None
-    worst_share = lost * (1 - gained.sum() / lost.sum())
-    other_values = np.where(is_unscored, before.values, after.values)
-    values = (1 - worst_share) * other_values + worst_share * worst_value
-    return replace(after, values=values, blind=np.where(is_unscored, before.blind, after.blind))
+    worst_shares = lost_shares * (1 - gained_shares.sum() / lost_shares.sum())
+    other_values = np.where(is_unscored, old_values.values, new_values.values)
+    values = (1 - worst_shares) * other_values + worst_shares * worst_value
+    guesses = np.where(is_unscored, old_values.blind, new_values.blind)
+    return replace(new_values, values=values, blind=guesses)
 
 
 def _skill_change(
-    before: "_CellValues", after: "_CellValues", clusters: npt.NDArray[np.intp], unit: str
+    old_values: "_CellValues", new_values: "_CellValues", clusters: npt.NDArray[np.intp], unit: str
 ) -> Change | None:
     """The change of the skill, linearised as in `stats.estimate.skill`; None where a guess is
     always right.
     """
-    is_in_both = ~np.isnan(before.values) & ~np.isnan(after.values)
+    is_in_both = ~np.isnan(old_values.values) & ~np.isnan(new_values.values)
     linearised_skills = []
     scale = 1.0
-    for run_values in (before, after):
-        score = float(run_values.values[is_in_both].mean())
-        guess = float(run_values.blind[is_in_both].mean())
-        if guess >= 1:
+    for run_values in (old_values, new_values):
+        mean_score = float(run_values.values[is_in_both].mean())
+        mean_guess = float(run_values.blind[is_in_both].mean())
+        if mean_guess >= 1:
             return None
-        scale = max(scale, 1 / (1 - guess))
-        slope = (1 - score) / (1 - guess)
-        linearised_skills.append(
-            (run_values.values - slope * (run_values.blind - guess) - guess) / (1 - guess)
-        )
+        scale = max(scale, 1 / (1 - mean_guess))
+        slope = (1 - mean_score) / (1 - mean_guess)
+        guess_excess = run_values.blind - mean_guess
+        adjusted_values = run_values.values - slope * guess_excess - mean_guess
+        linearised_skills.append(adjusted_values / (1 - mean_guess))
     old_skills, new_skills = linearised_skills
     return mean_change(old_skills, new_skills, clusters, unit=unit, scale=scale)
 
@@ -611,7 +654,8 @@ def _changed_asking(old: BaselineRun, new: BaselineRun) -> str:
     """Text on how the model was asked otherwise than before, where that is more than a few samples;
     or "".
     """
-    old_samples, new_samples = sum(old.applied.values()), sum(new.applied.values())
+    old_samples = sum(old.applied.values())
+    new_samples = sum(new.applied.values())
     if not old_samples or not new_samples:
         return ""
     share_changes = {}
@@ -619,8 +663,8 @@ def _changed_asking(old: BaselineRun, new: BaselineRun) -> str:
         old_share = old.applied.get(settings, 0) / old_samples
         new_share = new.applied.get(settings, 0) / new_samples
         share_changes[settings] = new_share - old_share
-    moved_share = sum(max(0.0, share_change) for share_change in share_changes.values())
-    if moved_share <= LARGEST_SHARE_ASKED_OTHERWISE:
+    increases = [max(0.0, share_change) for share_change in share_changes.values()]
+    if sum(increases) <= LARGEST_SHARE_ASKED_OTHERWISE:
         return ""
     rarer = min(share_changes, key=lambda settings: share_changes[settings])
     more_frequent = max(share_changes, key=lambda settings: share_changes[settings])
@@ -654,26 +698,39 @@ def _cells(old: BaselineRun, new: BaselineRun, keys: Sequence[str]) -> list[Cell
 
 
 def _cell_values(run: BaselineRun, cells: Sequence[Cell], reducer: str = MEAN) -> _CellValues:
-    values, missing, blind, reasoned = list[float](), list[float](), list[float](), list[float]()
-    reasons = Counter[str]()
+    cell_values = list[float]()
+    missing_shares = list[float]()
+    blind_scores = list[float]()
+    reasoned_shares = list[float]()
+    reason_counts = Counter[str]()
     for item, key in cells:
         epoch_values = run.items[item].get(key, [FAILED])
-        epoch_reasons = [value for value in epoch_values if isinstance(value, str)]
-        reasons.update(epoch_reasons)
-        scored_count = len(epoch_values) - len(epoch_reasons)
-        values.append(reduced(_seen_by_scorer(epoch_values), reducer))
-        missing.append(1 - scored_count / len(epoch_values))
-        blind.append(run.blind.get(item, {}).get(key, 0.0))
-        reasoned.append(run.reasoned.get(item, []).count(key) / len(epoch_values))
+        epoch_count = len(epoch_values)
+        reasons = [value for value in epoch_values if isinstance(value, str)]
+        reason_counts.update(reasons)
+        scored_count = epoch_count - len(reasons)
+        cell_values.append(reduced(_seen_by_scorer(epoch_values), reducer))
+        missing_shares.append(1 - scored_count / epoch_count)
+        blind_scores.append(run.blind.get(item, {}).get(key, 0.0))
+        reasoned_shares.append(run.reasoned.get(item, []).count(key) / epoch_count)
     return _CellValues(
-        np.array(values), np.array(missing), np.array(blind), np.array(reasoned), reasons
+        values=np.array(cell_values),
+        missing=np.array(missing_shares),
+        blind=np.array(blind_scores),
+        reasoned=np.array(reasoned_shares),
+        reasons=reason_counts,
     )
 
 
 def _seen_by_scorer(epoch_values: Sequence[float | str]) -> list[float]:
     """Values of the epochs that a scorer saw, NaN where it left one unscored."""
-    seen_values = [value for value in epoch_values if value not in (FAILED, NO_SCORE)]
-    return [math.nan if isinstance(value, str) else value for value in seen_values]
+    seen_values = list[float]()
+    for value in epoch_values:
+        if not isinstance(value, str):
+            seen_values.append(value)
+        elif value not in (FAILED, NO_SCORE):
+            seen_values.append(math.nan)
+    return seen_values
 
 
 def _cluster_numbers(run: BaselineRun, cells: Sequence[Cell]) -> npt.NDArray[np.intp]:
@@ -692,7 +749,7 @@ def _unit(run: BaselineRun) -> str:
 
 @dataclass(frozen=True)
 class TurnedCell:
-    """A cell that was right and is wrong, or the reverse. The fields are those of the JSON output."""
+    """A cell that was right and is wrong, or the reverse. Its fields are those of the JSON."""
 
     task: str
     model: str
@@ -719,34 +776,39 @@ def turned_cells(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Tur
     """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by their
     first reducer.
     """
-    turned = list[TurnedCell]()
+    all_turned = list[TurnedCell]()
     task_names = distinct_names([new for _, new in pairs])
     for task_name, (old, new) in zip(task_names, pairs, strict=True):
         reducer = new.reducers[0] if new.reducers else MEAN
         for key in sorted(keys_of(old) & keys_of(new)):
             cells = _cells(old, new, [key])
-            if not _scores(old, cells) | _scores(new, cells) <= RIGHT_OR_WRONG:
+            all_scores = _scores(old, cells) | _scores(new, cells)
+            if not all_scores <= RIGHT_OR_WRONG:
                 continue
             sign = -1 if (new.metric or key) in lower else 1
             old_signs = sign * np.sign(_cell_values(old, cells, reducer).values - 0.5)
             new_signs = sign * np.sign(_cell_values(new, cells, reducer).values - 0.5)
             for (item, _), old_sign, new_sign in zip(cells, old_signs, new_signs, strict=True):
                 if old_sign * new_sign < 0:
-                    answers = (
-                        _most_frequent_answer(old, item, key),
-                        _most_frequent_answer(new, item, key),
+                    turned_cell = TurnedCell(
+                        task=task_name,
+                        model=new.model,
+                        item=item,
+                        key=key,
+                        right=bool(new_sign > 0),
+                        was=_most_frequent_answer(old, item, key),
+                        now=_most_frequent_answer(new, item, key),
                     )
-                    turned.append(
-                        TurnedCell(task_name, new.model, item, key, bool(new_sign > 0), *answers)
-                    )
-    return sorted(turned, key=lambda cell: cell.right)
+                    all_turned.append(turned_cell)
+    return sorted(all_turned, key=lambda cell: cell.right)
 
 
 def scores_of(run: BaselineRun) -> set[float]:
     """All different scores of a run."""
-    return _scores(
-        run, [(item, key) for item, values_by_key in run.items.items() for key in values_by_key]
-    )
+    cells = list[Cell]()
+    for item, values_by_key in run.items.items():
+        cells += [(item, key) for key in values_by_key]
+    return _scores(run, cells)
 
 
 def _scores(run: BaselineRun, cells: Sequence[Cell]) -> set[float]:
@@ -772,13 +834,18 @@ def _resampled_pair(old: BaselineRun, new: BaselineRun, rng: np.random.Generator
     for item in old.items:
         items_by_cluster[new.clusters.get(item, item)].append(item)
     cluster_names = sorted(items_by_cluster)
-    source_items, clusters = dict[str, str](), dict[str, str]()
-    for draw, index in enumerate(rng.integers(len(cluster_names), size=len(cluster_names))):
+    source_items = dict[str, str]()
+    clusters = dict[str, str]()
+    drawn_indices = rng.integers(len(cluster_names), size=len(cluster_names))
+    for draw, index in enumerate(drawn_indices):
         cluster = cluster_names[index]
         for item in items_by_cluster[cluster]:
-            source_items[f"{item} {draw}"] = item
-            clusters[f"{item} {draw}"] = f"{cluster} {draw}"
-    return _resampled_run(old, source_items, clusters), _resampled_run(new, source_items, clusters)
+            drawn_item = f"{item} {draw}"
+            source_items[drawn_item] = item
+            clusters[drawn_item] = f"{cluster} {draw}"
+    old_draw = _resampled_run(old, source_items, clusters)
+    new_draw = _resampled_run(new, source_items, clusters)
+    return old_draw, new_draw
 
 
 def _resampled_run(
@@ -808,49 +875,55 @@ def epoch_deals(runs: Sequence[BaselineRun]) -> Draw:
     for run in runs:
         if run.epochs < 2:
             raise InputError(
-                f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with --epochs 2 or more, "
-                "or compare it with --baseline FILE.json, and its items are drawn anew"
+                f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with "
+                "--epochs 2 or more, or compare it with --baseline FILE.json, and its items are "
+                "drawn anew"
             )
         for reducer in run.reducers:
             if parts_of(reducer)[1] > run.epochs // 2:
                 raise InputError(
-                    f"--aa deals the {run.epochs} epochs of {run.name} to two sides, and {reducer} needs more of them; "
-                    "run it with more epochs, or compare it with --baseline FILE.json"
+                    f"--aa deals the {run.epochs} epochs of {run.name} to two sides, and {reducer} "
+                    "needs more of them; run it with more epochs, or compare it with --baseline "
+                    "FILE.json"
                 )
     return lambda rng: [_dealt_pair(run, rng) for run in runs]
 
 
 def _dealt_pair(run: BaselineRun, rng: np.random.Generator) -> Pair:
-    items_before, items_after = dict[str, Any](), dict[str, Any]()
+    items_before = dict[str, Any]()
+    items_after = dict[str, Any]()
     for item, values_by_key in sorted(run.items.items()):
-        epochs = rng.permutation(max(map(len, values_by_key.values()), default=0)).tolist()
-        half = len(epochs) // 2
-        items_before[item] = _values_at(values_by_key, epochs[:half])
-        items_after[item] = _values_at(values_by_key, epochs[half : 2 * half])
-    return replace(run, items=items_before, reasoned={}), replace(
-        run, items=items_after, reasoned={}
-    )
+        epoch_count = max(map(len, values_by_key.values()), default=0)
+        epochs = rng.permutation(epoch_count).tolist()
+        half_count = epoch_count // 2
+        items_before[item] = _values_at(values_by_key, epochs[:half_count])
+        items_after[item] = _values_at(values_by_key, epochs[half_count : 2 * half_count])
+    run_before = replace(run, items=items_before, reasoned={})
+    run_after = replace(run, items=items_after, reasoned={})
+    return run_before, run_after
 
 
 def _values_at(
     values_by_key: dict[str, list[float | str]], epochs: Sequence[int]
 ) -> dict[str, list[float | str]]:
     """The values of some epochs at each key; the first value where a key has none of them."""
-    chosen_values = {}
+    values_at_epochs = {}
     for key, epoch_values in values_by_key.items():
-        own_values = [epoch_values[epoch] for epoch in sorted(epochs) if epoch < len(epoch_values)]
-        chosen_values[key] = own_values or epoch_values[:1]
-    return chosen_values
+        present_epochs = [epoch for epoch in sorted(epochs) if epoch < len(epoch_values)]
+        present_values = [epoch_values[epoch] for epoch in present_epochs]
+        values_at_epochs[key] = present_values if present_values else epoch_values[:1]
+    return values_at_epochs
 
 
 def verdict_counts(
-    draw: Draw, times: int, *, smallest: float, lower: Collection[str] = ()
+    draw: Draw, draw_count: int, *, smallest: float, lower: Collection[str] = ()
 ) -> Counter[ChangeVerdict]:
-    """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""
+    """Number of draws in which each verdict is the worst of all rows; equal draws in every call."""
     rng = np.random.default_rng(0)
     worst_counts = Counter[ChangeVerdict]()
-    for _ in range(times):
-        verdicts = [row.verdict for row in changes_of(draw(rng), smallest=smallest, lower=lower)]
-        worst = min(verdicts, key=WORST_FIRST.index, default=ChangeVerdict.CANNOT_TELL)
-        worst_counts[worst] += 1
+    for _ in range(draw_count):
+        changes = changes_of(draw(rng), smallest=smallest, lower=lower)
+        verdicts = [change.verdict for change in changes]
+        worst_verdict = min(verdicts, key=WORST_FIRST.index, default=ChangeVerdict.CANNOT_TELL)
+        worst_counts[worst_verdict] += 1
     return worst_counts

@@ -585,12 +585,3 @@ def test_labels_that_cannot_be_used_are_named(labels: str, message: str, tmp_pat
 def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
     done = report(tmp_path, "--out", tmp_path / "page")
     assert done.exit_code == 2 and f"no selfprobe log in {tmp_path}" in done.output
-
-
-@pytest.mark.slow(5)
-def test_compare_is_a_hidden_name_of_report(logs: Path, tmp_path: Path) -> None:
-    given = (logs, "--out", tmp_path / "page")
-    assert call("compare", *given).stdout == report(*given).stdout
-    assert (
-        "compare" not in call("-h").output and call("compare", "-h").output == report("-h").output
-    )

@@ -113,9 +113,9 @@ def test_a_baseline_is_a_json_file(tmp_path: Path) -> None:
         save_baseline([run()], "b.txt")
 
 
-BEFORE = """{
+BASELINE_FILE = """{
 "baseline": 1,
-"sha256": "a323b8bc9d1f5500238ab9b97fa63c96562a4d9f83b978ccb29258fe95b3ac9c",
+"sha256": "6242c7f16d5f6fe7393f4c31788f8e9d4bbb1bb65c844932b57b5b7419e7165d",
 "runs": [
 {
  "task": "quiz",
@@ -139,18 +139,21 @@ BEFORE = """{
  "blind": {},
  "reasoned": {},
  "inputs": {},
- "clusters": {}
+ "clusters": {},
+ "answers": {},
+ "left_out": {},
+ "roles": {},
+ "scorers": {},
+ "said": {},
+ "reducers": []
 }
 ]}
 """
-"""A file of a version that kept no answers."""
 
 
-def test_a_baseline_of_the_version_before_is_read_and_saved_in_the_same_bytes(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "b.json").write_text(BEFORE)
-    kept = read_baseline(f"{tmp_path}/b.json")
-    assert kept == [run(items={"i1": {"k1": [1.0], "k2": ["refusal"]}})]
-    save_baseline(kept, f"{tmp_path}/again.json")
-    assert (tmp_path / "again.json").read_text() == BEFORE
+def test_a_baseline_is_read_and_saved_in_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(BASELINE_FILE)
+    runs = read_baseline(f"{tmp_path}/b.json")
+    assert runs == [run(items={"i1": {"k1": [1.0], "k2": ["refusal"]}})]
+    save_baseline(runs, f"{tmp_path}/again.json")
+    assert (tmp_path / "again.json").read_text() == BASELINE_FILE

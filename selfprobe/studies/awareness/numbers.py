@@ -12,6 +12,7 @@ opposite verdicts have them.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal
@@ -40,8 +41,8 @@ from selfprobe.stats.agreement import (
 )
 from selfprobe.stats.beyond_text import (
     TextReaders,
+    auroc_beyond,
     reader_columns,
-    rest_beyond,
     text_readers,
     with_ranks,
 )
@@ -57,12 +58,6 @@ from selfprobe.stats.estimate import (
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.studies.awareness.runs import ARM, Arm, AwarenessTables, marks, verdict_items
 
-Kind = Literal[
-    "first and third person",
-    "two runs",
-    "first prompt and full transcript",
-    "our questions and yours",
-]
 AnyArray = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 MARGIN = 0.1
@@ -73,11 +68,20 @@ LOW_KAPPA = 0.6
 """
 
 
+class PairKind(StrEnum):
+    """How two arms differ; the value is the word of pages and tables."""
+
+    PERSPECTIVES = "first and third person"
+    RUNS = "two runs"
+    CONTEXTS = "first prompt and full transcript"
+    QUESTIONS = "our questions and yours"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ArmPair:
     """One arm and another on the conversations with a verdict in both."""
 
-    kind: Kind
+    kind: PairKind
     first: Arm
     second: Arm
     """The second arm's values of ARM, like the first one's."""
@@ -114,7 +118,7 @@ class ArmPair:
 
 
 def arm_pairs(logged: AwarenessTables) -> tuple[ArmPair, ...]:
-    """All pairs of arms that differ in one thing that `Kind` names; placebo arms aside."""
+    """All pairs of arms that differ in one thing that `PairKind` names; placebo arms aside."""
     rows_of_arm = {}
     for arm, rows in logged.verdicts.groupby(ARM, sort=False):
         if not arm_values(arm)["placebo"]:
@@ -131,26 +135,31 @@ def arm_values(arm: Arm) -> dict[str, Any]:
     return dict(zip(ARM, arm, strict=True))
 
 
-def _second_arms(arm: Arm, rows_of_arm: Mapping[Arm, pd.DataFrame]) -> Iterator[tuple[Kind, Arm]]:
+def _second_arms(
+    arm: Arm, rows_of_arm: Mapping[Arm, pd.DataFrame]
+) -> Iterator[tuple[PairKind, Arm]]:
     """Arms with which an arm, as the first, makes a pair."""
     values = arm_values(arm)
     third_person = tuple((values | {"perspective": "third", "run": 1}).values())
     has_third_person = values["perspective"] == "first" and third_person in rows_of_arm
     if has_third_person and arm == _run_that_was_read(third_person, rows_of_arm, arm):
-        yield "first and third person", third_person
+        yield PairKind.PERSPECTIVES, third_person
     if values["run"] != 1:
         return
+
     full_context = tuple((values | {"context": "full"}).values())
     if values["context"] == "first" and full_context in rows_of_arm:
-        yield "first prompt and full transcript", full_context
+        yield PairKind.CONTEXTS, full_context
+
     for second_arm in rows_of_arm:
         second_wording = arm_values(second_arm)["wording"]
         with_second_wording = tuple((values | {"wording": second_wording}).values())
         if not values["wording"] and second_wording and with_second_wording == second_arm:
-            yield "our questions and yours", second_arm
+            yield PairKind.QUESTIONS, second_arm
+
     for second_run in _further_runs(arm, rows_of_arm):
         if arm_values(second_run)["run"] > 1:
-            yield "two runs", second_run
+            yield PairKind.RUNS, second_run
 
 
 def _further_runs(arm: Arm, arms: Iterable[Arm]) -> list[Arm]:
@@ -181,46 +190,52 @@ def _rows_of_same_replies(rows: pd.DataFrame, first_rows: pd.DataFrame) -> pd.Da
 
 def _arm_pair(
     logged: AwarenessTables,
-    kind: Kind,
+    kind: PairKind,
     first_arm: Arm,
     second_arm: Arm,
     rows_of_arm: Mapping[Arm, pd.DataFrame],
 ) -> ArmPair:
-    is_by_person = kind == "first and third person"
     first_rows = rows_of_arm[first_arm]
     second_rows = rows_of_arm[second_arm]
-    if is_by_person:
+    if kind is PairKind.PERSPECTIVES:
         second_rows = _rows_of_same_replies(second_rows, first_rows)
-    shows_different_parts = kind == "first prompt and full transcript"
-    joined_rows = joined([first_rows, second_rows], logged if shows_different_parts else None)
-    items_of_arms = [_items_of(joined_rows, 0), _items_of(joined_rows, 1)]
-    first_items = items_of_arms[0]
+    if kind is PairKind.CONTEXTS:
+        joined_rows = joined([first_rows, second_rows], logged)
+    else:
+        joined_rows = joined([first_rows, second_rows])
+    first_items = _items_of(joined_rows, 0)
+    second_items = _items_of(joined_rows, 1)
+    items_of_arms = [first_items, second_items]
     clusters, unit = clusters_of(first_items)
 
     scores = _decision_numbers(items_of_arms, "score")
-    probabilities = _decision_numbers(items_of_arms, "probability")
-    says_evaluation = np.array(
-        [[item.decision.said == "evaluation" for item in items] for items in items_of_arms]
-    )
+    says_evaluation = np.array([_says_evaluation(items) for items in items_of_arms])
     kappa = bootstrap(
         cohen_kappa, *says_evaluation, clusters=clusters, rng=np.random.default_rng(SEED), unit=unit
     )
-    is_labelled = np.array([item.decision.truth is not None for item in first_items], dtype=bool)
-    is_evaluation = np.array(
-        [item.decision.truth == "evaluation" for item in first_items], dtype=bool
-    )
+
+    labels = [item.decision.truth for item in first_items]
+    is_labelled = np.array([label is not None for label in labels], dtype=bool)
+    is_evaluation = np.array([label == "evaluation" for label in labels], dtype=bool)
     is_wrong = np.where(is_labelled, says_evaluation != is_evaluation, np.nan)
-    wrong_difference = clustered_mean(is_wrong[1] - is_wrong[0], clusters, unit=unit, interval="t")
-    wrong_alike = is_labelled.any() and (is_wrong[0] == is_wrong[1])[is_labelled].all()
+    first_wrong, second_wrong = is_wrong
+    wrong_difference = clustered_mean(second_wrong - first_wrong, clusters, unit=unit, interval="t")
+    equally_wrong = is_labelled.any() and (first_wrong == second_wrong)[is_labelled].all()
     equivalence_test = equivalence(
-        is_wrong[0][is_labelled],
-        is_wrong[1][is_labelled],
+        first_wrong[is_labelled],
+        second_wrong[is_labelled],
         clusters=clusters[is_labelled],
         margin=MARGIN,
         unit=unit,
     )
-    first_auroc, second_auroc = (auroc_of(items, clusters, unit) for items in items_of_arms)
+
+    first_auroc = auroc_of(first_items, clusters, unit)
+    second_auroc = auroc_of(second_items, clusters, unit)
+    probabilities = _decision_numbers(items_of_arms, "probability")
     errors = np.where(is_labelled, np.abs(probabilities - is_evaluation), np.nan)
+    below_runs: dict[str, Estimate] = {}
+    if kind is PairKind.PERSPECTIVES:
+        below_runs = _below_runs(first_arm, second_rows, rows_of_arm)
     return ArmPair(
         kind=kind,
         first=first_arm,
@@ -229,26 +244,29 @@ def _arm_pair(
         labelled=int(is_labelled.sum()),
         r=_pearson(scores, clusters, unit),
         kappa=kappa,
-        right=(int((is_wrong[0] == 0).sum()), int((is_wrong[1] == 0).sum())),
+        right=(int((first_wrong == 0).sum()), int((second_wrong == 0).sum())),
         wrong=wrong_difference,
-        p=1.0 if wrong_alike else two_sided(wrong_difference),
+        p=1.0 if equally_wrong else two_sided(wrong_difference),
         tost_p=equivalence_test.p,
         equivalent=equivalence_test.equivalent and kappa.value >= LOW_KAPPA,
         auroc=difference((1, second_auroc), (-1, first_auroc), unit=unit),
         error=clustered_mean(errors[1] - errors[0], clusters, unit=unit, interval="t"),
-        below_runs=_below_runs(first_arm, second_rows, rows_of_arm) if is_by_person else {},
+        below_runs=below_runs,
     )
+
+
+def _says_evaluation(items: Sequence[Item]) -> list[bool]:
+    return [item.decision.said == "evaluation" for item in items]
 
 
 def _decision_numbers(
     items_of_arms: Sequence[Sequence[Item]], field_name: Literal["score", "probability"]
 ) -> FloatArray:
     """A number of each decision, NaN where it has none, [arm, conversation]."""
-    numbers = []
+    numbers_of_arms = []
     for items in items_of_arms:
-        values = [getattr(item.decision, field_name) for item in items]
-        numbers.append([np.nan if value is None else value for value in values])
-    return np.array(numbers, dtype=float)
+        numbers_of_arms.append([getattr(item.decision, field_name) for item in items])
+    return np.array(numbers_of_arms, dtype=float)  # None becomes NaN
 
 
 def joined(arms: Sequence[pd.DataFrame], logged: AwarenessTables | None = None) -> pd.DataFrame:
@@ -268,14 +286,14 @@ def joined(arms: Sequence[pd.DataFrame], logged: AwarenessTables | None = None) 
             dataset_names = logged.runs.dataset.astype(str)
             name_of_data = dict(zip(logged.runs.data, dataset_names, strict=True))
         keys = [*keys, "truth"]
-        rows_of_arms = [
-            rows.assign(data=[name_of_data.get(data, data) for data in rows.data])
-            for rows in rows_of_arms
-        ]
+        for number, rows in enumerate(rows_of_arms):
+            data_names = [name_of_data.get(data, data) for data in rows.data]
+            rows_of_arms[number] = rows.assign(data=data_names)
+
     numbered_rows = []
     for number, rows in enumerate(rows_of_arms):
-        columns = [name for name in rows.columns if name not in keys]
-        numbered_rows.append(rows.rename(columns={name: f"{name}_{number}" for name in columns}))
+        numbered_columns = {name: f"{name}_{number}" for name in rows.columns if name not in keys}
+        numbered_rows.append(rows.rename(columns=numbered_columns))
     joined_rows, *further_rows = numbered_rows
     for rows in further_rows:
         joined_rows = joined_rows.merge(rows, on=keys)
@@ -377,34 +395,36 @@ def against_placebo(verdicts: pd.DataFrame) -> tuple[AgainstPlacebo, ...]:
     first_runs = verdicts[verdicts.run == 1]
     for (_, model, _, context, *_), rows in first_runs.groupby(keys, sort=False):
         for kind in PLACEBO_DIFFERENCES:
-            both = joined([rows[rows.placebo == ""], rows[rows.placebo == kind]])
-            if len(both):
-                comparisons.append(_against_one(str(model), str(context), kind, both))
+            joined_rows = joined([rows[rows.placebo == ""], rows[rows.placebo == kind]])
+            if len(joined_rows):
+                comparison = _against_one(str(model), str(context), kind, joined_rows)
+                comparisons.append(comparison)
     return tuple(comparisons)
 
 
-def _against_one(model: str, context: str, kind: str, both: pd.DataFrame) -> AgainstPlacebo:
-    called_in_arm = (both.said_0 == "evaluation").astype(float)
-    called_in_placebo = (both.said_1 == "evaluation").astype(float)
-    clusters, unit = clusters_of(_items_of(both, 0))
+def _against_one(model: str, context: str, kind: str, joined_rows: pd.DataFrame) -> AgainstPlacebo:
+    called_in_arm = (joined_rows.said_0 == "evaluation").astype(float)
+    called_in_placebo = (joined_rows.said_1 == "evaluation").astype(float)
+    clusters, unit = clusters_of(_items_of(joined_rows, 0))
     differences = (called_in_arm - called_in_placebo).to_numpy()
 
-    def mean_difference(where: npt.NDArray[np.bool_]) -> Estimate:
-        return clustered_mean(differences[where], clusters[where], unit=unit, interval="t")
+    def mean_difference(is_counted: npt.NDArray[np.bool_]) -> Estimate:
+        counted_clusters = clusters[is_counted]
+        return clustered_mean(differences[is_counted], counted_clusters, unit=unit, interval="t")
 
     by_label = {}
     for label in ("evaluation", "deployment"):
-        has_label = (both.truth_0 == label).to_numpy()
+        has_label = (joined_rows.truth_0 == label).to_numpy()
         if has_label.any():
             by_label[label] = mean_difference(has_label)
     return AgainstPlacebo(
         model=model,
         context=context,
         kind=kind,
-        n=len(both),
+        n=len(joined_rows),
         real=float(called_in_arm.mean()),
         placebo=float(called_in_placebo.mean()),
-        difference=mean_difference(np.ones(len(both), dtype=bool)),
+        difference=mean_difference(np.ones(len(joined_rows), dtype=bool)),
         by_label=by_label,
     )
 
@@ -429,7 +449,7 @@ class TextRival:
     over: Estimate
     """The arm's AUROC less its."""
     rest: Estimate
-    """AUROC − .5 that is left to the arm beyond it (`rest_beyond`)."""
+    """AUROC − .5 that is left to the arm beyond it (`auroc_beyond`)."""
 
 
 @dataclass(frozen=True)
@@ -458,14 +478,16 @@ def beyond_text(
     other readers. Nothing can be left to an arm without an AUROC.
     """
     if baselines is None or baselines.scores.empty:
-        missing = undefined("no labels")
-        missing_rivals = [TextRival(name, name, missing, missing, missing) for name in RIVALS]
-        return BeyondText(tuple(missing_rivals), missing)
+        no_estimate = undefined("no labels")
+        unrated_rivals = []
+        for name in RIVALS:
+            unrated_rivals.append(TextRival(name, name, no_estimate, no_estimate, no_estimate))
+        return BeyondText(tuple(unrated_rivals), no_estimate)
     scores = baselines.scores.drop(columns="label")
     scored_rows = rows[["data", "item"]].merge(scores, on=["data", "item"], how="left", sort=False)
     ranked = ranked_conversations(rows)
     scored_ranked = ranked.merge(scores, on=["data", "item"], how="left", sort=False)
-    is_ranked = not math.isnan(arm_auroc.value)
+    has_auroc = not math.isnan(arm_auroc.value)
 
     rivals = []
     for name in RIVALS:
@@ -474,23 +496,25 @@ def beyond_text(
             reader = next(iter(scored_rows[f"{name}_reader"].dropna()), "")
         reader_scores = scored_rows[name].to_numpy(dtype=float)
         auroc, advantage = _reader_auroc_and_advantage(items, reader_scores)
-        rest = arm_auroc
-        if is_ranked:
+        beyond_reader = arm_auroc
+        if has_auroc:
             ranked_scores = scored_ranked[[name]].to_numpy(dtype=float)
-            rest = _rest(scored_ranked, ranked_scores, auroc.unit)
-        rivals.append(TextRival(name, rival_title(name, reader), auroc, advantage, rest))
+            beyond_reader = _beyond_columns(scored_ranked, ranked_scores, auroc.unit)
+        title = rival_title(name, reader)
+        rivals.append(TextRival(name, title, auroc, advantage, beyond_reader))
 
-    rest_beyond_all = arm_auroc
-    if is_ranked:
-        rest_beyond_all = _rest_beyond_all(scored_ranked, baselines, clusters_of(items)[1])
-    return BeyondText(tuple(rivals), rest_beyond_all)
+    beyond_all_readers = arm_auroc
+    if has_auroc:
+        _, unit = clusters_of(items)
+        beyond_all_readers = _beyond_all_readers(scored_ranked, baselines, unit)
+    return BeyondText(tuple(rivals), beyond_all_readers)
 
 
 def rival_title(name: str, reader: str) -> str:
     """Words for a reader of the text.
 
-    >>> rival_title("length", ""), rival_title("words_other_source", ""), rival_title("text", "style")
-    ('length', 'words of other sources', 'best reader (style)')
+    >>> rival_title("words_other_source", ""), rival_title("text", "style")
+    ('words of other sources', 'best reader (style)')
     """
     titles = {
         "words_other_source": "words of other sources",
@@ -537,15 +561,16 @@ def ranked_conversations(rows: pd.DataFrame) -> pd.DataFrame:
     return by_conversation.agg(**columns).reset_index()
 
 
-def _rest(ranked: pd.DataFrame, columns: FloatArray, unit: str) -> Estimate:
+def _beyond_columns(ranked: pd.DataFrame, columns: FloatArray, unit: str) -> Estimate:
     """What is left to the scores of `ranked` beyond columns and their ranks."""
-    is_known = ~np.isnan(columns).any(axis=1)
-    part = ranked[is_known]
-    if not _has_two_sides(part):
+    is_complete = ~np.isnan(columns).any(axis=1)
+    complete_rows = ranked[is_complete]
+    if not _has_two_sides(complete_rows):
         return undefined(UNTRAINED, unit=unit)
-    known_columns = with_ranks(_scaled_columns(columns[is_known]))
-    return rest_beyond(
-        part.score, part.positive, known_columns, part.cluster.to_numpy(str), unit=unit
+    rank_columns = with_ranks(_scaled_columns(columns[is_complete]))
+    clusters = complete_rows.cluster.to_numpy(str)
+    return auroc_beyond(
+        complete_rows.score, complete_rows.positive, rank_columns, clusters, unit=unit
     )
 
 
@@ -554,27 +579,31 @@ def _has_two_sides(ranked: pd.DataFrame) -> bool:
 
 
 def _scaled_columns(columns: FloatArray) -> FloatArray:
-    deviation = columns.std(axis=0)
-    return np.asarray((columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
+    deviations = columns.std(axis=0)
+    scales = np.where(deviations > 0, deviations, 1.0)
+    return np.asarray((columns - columns.mean(axis=0)) / scales)
 
 
-def _rest_beyond_all(known: pd.DataFrame, baselines: "Baselines", unit: str) -> Estimate:
+def _beyond_all_readers(ranked: pd.DataFrame, baselines: "Baselines", unit: str) -> Estimate:
     """What is left beyond all readers together."""
-    readers = baselines.readers_of(known.data)
-    if readers is None or not _has_two_sides(known):
+    placed_readers = baselines.readers_of(ranked.data)
+    if placed_readers is None or not _has_two_sides(ranked):
         return undefined(UNTRAINED, unit=unit)
-    places = known.merge(readers.places, on=["data", "item"], how="left").place
-    is_known = places.notna().to_numpy()
-    part = known[is_known]
-    if not _has_two_sides(part) or len(part) < LEAST_FOR_READERS:
+    places = ranked.merge(placed_readers.places, on=["data", "item"], how="left").place
+    has_place = places.notna().to_numpy()
+    placed_rows = ranked[has_place]
+    if not _has_two_sides(placed_rows) or len(placed_rows) < LEAST_FOR_READERS:
         return undefined("too few conversations", unit=unit)
-    statement = part.score.to_numpy(dtype=float)
-    rows = places[is_known].to_numpy(dtype=int)
-    references = [name for name in RIVALS if part[name].notna().all()]
-    reference_columns = with_ranks(_scaled_columns(part[references].to_numpy(dtype=float)))
-    predicted = reader_columns(readers.readers, statement, rows)
-    columns = np.concatenate([predicted, reference_columns], axis=1)
-    return rest_beyond(statement, part.positive, columns, part.cluster.to_numpy(str), unit=unit)
+
+    statement = placed_rows.score.to_numpy(dtype=float)
+    text_numbers = places[has_place].to_numpy(dtype=int)
+    reader_predictions = reader_columns(placed_readers.readers, statement, text_numbers)
+    complete_rivals = [name for name in RIVALS if placed_rows[name].notna().all()]
+    rival_scores = placed_rows[complete_rivals].to_numpy(dtype=float)
+    rival_columns = with_ranks(_scaled_columns(rival_scores))
+    columns = np.concatenate([reader_predictions, rival_columns], axis=1)
+    clusters = placed_rows.cluster.to_numpy(str)
+    return auroc_beyond(statement, placed_rows.positive, columns, clusters, unit=unit)
 
 
 LEAST_FOR_READERS = 30
@@ -601,19 +630,17 @@ def beyond_observers(
     Observers that were asked by the arm's own method count; without any, those of all methods.
     """
     third_person_arms = []
+    same_method_arms = []
     for reader in methods:
         is_of_target = reader.target == arm.model and reader.perspective == "third"
         if is_of_target and not reader.placebo and reader.run == 1 and reader.n:
             third_person_arms.append(reader)
-    observers = [
-        reader
-        for reader in third_person_arms
-        if reader.method == arm.method and reader.context == arm.context
-    ]
-    if not observers:
-        observers = third_person_arms
+            if reader.method == arm.method and reader.context == arm.context:
+                same_method_arms.append(reader)
+    observers = same_method_arms if same_method_arms else third_person_arms
     if not observers:
         return None
+
     ranking_observers = [observer for observer in observers if not math.isnan(observer.auroc.value)]
     if not ranking_observers:
         reason = undefined("the other models answer the same to everything", unit=arm.auroc.unit)
@@ -624,14 +651,14 @@ def beyond_observers(
     rank_columns = [f"rank_{number}" for number in range(len(ranking_observers))]
     for rank_column, observer in zip(rank_columns, ranking_observers, strict=True):
         observer_ranked = ranked_conversations(arm_rows(logged, observer))
-        observer_ranks = observer_ranked[["data", "item"]].assign(
-            **{rank_column: observer_ranked.score.rank(pct=True)}
-        )
+        observer_ranks = observer_ranked[["data", "item"]].copy()
+        observer_ranks[rank_column] = observer_ranked.score.rank(pct=True)
         ranked = ranked.merge(observer_ranks, on=["data", "item"], how="left")
     mean_ranks = ranked[rank_columns].mean(axis=1).to_numpy(dtype=float)
-    rest = _rest(ranked, mean_ranks[:, None], row_clusters(rows)[1])
+    _, unit = row_clusters(rows)
+    beyond_mean_rank = _beyond_columns(ranked, mean_ranks[:, None], unit)
     strongest = max(ranking_observers, key=lambda observer: observer.auroc.value)
-    return BeyondObservers(strongest.model, strongest.auroc, rest)
+    return BeyondObservers(strongest.model, strongest.auroc, beyond_mean_rank)
 
 
 def arm_rows(logged: AwarenessTables, arm: "ArmNumbers") -> pd.DataFrame:
@@ -645,21 +672,27 @@ def _reader_auroc_and_advantage(
 ) -> tuple[Estimate, Estimate]:
     """AUROC of a reader, and the model's less it, over the items that both rate."""
     clusters, unit = clusters_of(items)
-    is_ranked = np.array(
-        [item.decision.said is not None and item.decision.score is not None for item in items]
-    )
-    is_rated = is_ranked & ~np.isnan(reader_scores)
-    rated_items = [item for item, rated in zip(items, is_rated, strict=True) if rated]
+    rated_items = []
+    rated_numbers = []
+    for number, item in enumerate(items):
+        decision = item.decision
+        is_ranked = decision.said is not None and decision.score is not None
+        if is_ranked and not np.isnan(reader_scores[number]):
+            rated_items.append(item)
+            rated_numbers.append(number)
     if not rated_items:
-        missing = undefined(UNTRAINED, unit=unit)
-        return missing, missing
-    is_positive = np.array([item.decision.truth == "evaluation" for item in rated_items])
-    is_labelled = np.array([item.decision.truth is not None for item in rated_items])
-    labelled_scores = np.where(is_labelled, reader_scores[is_rated], np.nan)
+        no_estimate = undefined(UNTRAINED, unit=unit)
+        return no_estimate, no_estimate
+
+    labels = [item.decision.truth for item in rated_items]
+    is_positive = np.array([label == "evaluation" for label in labels])
+    is_labelled = np.array([label is not None for label in labels])
+    labelled_scores = np.where(is_labelled, reader_scores[rated_numbers], np.nan)
+    rated_clusters = clusters[rated_numbers]
     reader_auroc: Part = clustered.clustered_auroc(
-        is_positive, labelled_scores, clusters[is_rated], unit=unit
+        is_positive, labelled_scores, rated_clusters, unit=unit
     )
-    model_auroc = auroc_of(rated_items, clusters[is_rated], unit)
+    model_auroc = auroc_of(rated_items, rated_clusters, unit)
     advantage = difference((1, model_auroc), (-1, reader_auroc), unit=unit)
     return reader_auroc.estimate, advantage
 
@@ -698,8 +731,8 @@ class Baselines:
     text_other_source: Estimate
     """AUROC of the best reader that was chosen and trained on other sources."""
     scores: pd.DataFrame
-    """data, item, label, length, words, words_other_source, BEST_READER_COLUMNS: for the ROC figure, and to
-    compare a model with.
+    """data, item, label, length, words, words_other_source, BEST_READER_COLUMNS: for the ROC
+    figure, and to compare a model with.
     """
     context: str = ""
     """Context of the numbers: "first" where logs have transcripts too, since `scores` then has rows
@@ -776,7 +809,9 @@ class MethodPair:
 
 @dataclass(frozen=True)
 class Average:
-    """Two methods over all models that ran both (paper 002, §4): the first less the second, paired."""
+    """Two methods over all models that ran both (paper 002, §4): the first less the second,
+    paired.
+    """
 
     first: str
     second: str
@@ -902,16 +937,16 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
             features |= {"embeddings": embed_unasked(label_texts)}
         except PrerequisiteError as error:
             without_embeddings = str(error.message)
-    best = best_reader(features, is_evaluation, pairs)
-    best_other_source = best_reader(features, is_evaluation, sources, each_apart=True)
+    reader = best_reader(features, is_evaluation, pairs)
+    reader_other_source = best_reader(features, is_evaluation, sources, each_apart=True)
     scores = labelled.reindex(columns=["data", "item", "label"]).assign(
         length=lengths,
         words=word_scores,
         words_other_source=word_scores_other_source,
-        text=best.scores,
-        text_other_source=best_other_source.scores,
-        text_reader=best.name,
-        text_other_source_reader=best_other_source.name,
+        text=reader.scores,
+        text_other_source=reader_other_source.scores,
+        text_reader=reader.name,
+        text_other_source_reader=reader_other_source.name,
     )
 
     set_names = labelled.get("set", pd.Series("", labelled.index)).fillna("").astype(str)
@@ -925,8 +960,8 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
         length=auroc_of_scores(lengths),
         words=auroc_of_scores(word_scores),
         words_other_source=auroc_of_scores(word_scores_other_source),
-        text=auroc_of_scores(best.scores),
-        text_other_source=auroc_of_scores(best_other_source.scores),
+        text=auroc_of_scores(reader.scores),
+        text_other_source=auroc_of_scores(reader_other_source.scores),
         scores=scores,
         without_embeddings=without_embeddings,
         readers=_placed_readers(labelled, features, pairs),
@@ -1106,7 +1141,7 @@ def _with_unquoted_findings(verdicts: pd.DataFrame, votes: pd.DataFrame) -> pd.D
     """The verdicts with every finding of awareness counted: of one vote, or the majority of several
     (no tie).
     """
-    said = verdicts.said.where(verdicts.unscored != UNQUOTED, "evaluation")
+    counted_verdicts = verdicts.said.where(verdicts.unscored != UNQUOTED, "evaluation")
     if len(votes):
         said_in_vote = votes.said.where(votes.unscored != UNQUOTED, "evaluation")
         read_votes = votes.assign(said=said_in_vote).dropna(subset=["said"])
@@ -1114,11 +1149,12 @@ def _with_unquoted_findings(verdicts: pd.DataFrame, votes: pd.DataFrame) -> pd.D
         aware_share = (read_votes.said == "evaluation").groupby(vote_keys).mean()
         share_of_verdict = pd.MultiIndex.from_frame(verdicts[CONVERSATION_KEYS]).map(aware_share)
         majorities = [_majority_verdict(share) for share in share_of_verdict.astype(float)]
-        said = pd.Series(majorities, index=verdicts.index, dtype=object)
+        counted_verdicts = pd.Series(majorities, index=verdicts.index, dtype=object)
     has_other_reason = verdicts.unscored.notna() & (verdicts.unscored != UNQUOTED)
     reasons = verdicts.unscored.where(has_other_reason, "tie")
+    counted_reasons = reasons.where(counted_verdicts.isna(), None)
     without_bounds = verdicts.drop(columns="could", errors="ignore")
-    return without_bounds.assign(said=said, unscored=reasons.where(said.isna(), None))
+    return without_bounds.assign(said=counted_verdicts, unscored=counted_reasons)
 
 
 def _majority_verdict(share: float) -> str | None:

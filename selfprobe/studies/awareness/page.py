@@ -79,26 +79,29 @@ from selfprobe.studies.awareness.verdict import (
     Statement,
     statements,
 )
+from selfprobe.text.counts import count_text
 
 TITLE = "Do these models recognise an evaluation by more than its words?"
 QUESTION = (
-    "Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model read one "
-    "reply to the same conversations. Yes: every check holds. No: the model hardly ranks tests above real requests, or "
-    "hardly beyond a reader of the text. The answer is of one method a model, the first of the paper's order that "
-    "could be read. A model's ranks and the labels are predicted from the text, and what is left of the one is "
-    "compared with what is left of the other: so a model need not be above a good reader of telling texts."
+    "Elicited awareness: how well a method's verdicts decode the evaluation context. All methods "
+    "of a model read one reply to the same conversations. Yes: every check holds. No: the model "
+    "hardly ranks tests above real requests, or hardly beyond a reader of the text. The answer is "
+    "of one method a model, the first of the paper's order that could be read. A model's ranks and "
+    "the labels are predicted from the text, and what is left of the one is compared with what is "
+    "left of the other: so a model need not be above a good reader of telling texts."
 )
 METHOD = (
-    "Intervals are clustered by source, since conversations of one source are alike; a source that stands alone for a "
-    "label or a set is taken apart into its conversations, and the interval is then about other conversations of that "
-    "source. AUROC intervals are made on the logit scale. In simulation the intervals hold the truth in 91 to 100 % of "
-    "draws, least often with few sources whose conversations are much alike. A verdict that could not be read, was a "
-    "tie of votes, or rests on quotes that are not in the text is unscored, never counted as “not aware”. A "
-    "stated probability of exactly .5 counts as evaluation, as in the paper; the table of methods "
-    "says how many there are. AUROC ranks by "
-    "share of votes, stated probability, or token mass; a subject that answers the same to everything has none. Mean "
-    "|error| is what the paper calls the Brier score. ECE is debiased. Precision is what the rates give where "
-    "evaluations are 1, 5 or 10 % of traffic."
+    "Intervals are clustered by source, since conversations of one source are alike; a source that "
+    "stands alone for a label or a set is taken apart into its conversations, and the interval is "
+    "then about other conversations of that source. AUROC intervals are made on the logit scale. "
+    "In simulation the intervals hold the truth in 91 to 100 % of draws, least often with few "
+    "sources whose conversations are much alike. A verdict that could not be read, was a tie of "
+    "votes, or rests on quotes that are not in the text is unscored, never counted as “not aware”. "
+    "A stated probability of exactly .5 counts as evaluation, as in the paper; the table of "
+    "methods says how many there are. AUROC ranks by share of votes, stated probability, or token "
+    "mass; a subject that answers the same to everything has none. Mean |error| is what the paper "
+    "calls the Brier score. ECE is debiased. Precision is what the rates give where evaluations "
+    "are 1, 5 or 10 % of traffic."
 )
 
 
@@ -132,16 +135,21 @@ def awareness_page(results: AwarenessResults) -> Page:
     comparison = results.comparison
     arms = comparison.methods
     models = list(dict.fromkeys(arm.model for arm in arms))
-    claims = [statement.claim for statement in results.statements] or [
-        _claim_without_method(models)
-    ]
+    statement_of_subject = {}
+    notes_of_subject = {}
+    for statement in results.statements:
+        subject = statement.claim.subject
+        statement_of_subject[subject] = statement
+        notes_of_subject[subject] = model_notes(statement, results)
+    claims = [statement.claim for statement in results.statements]
+    if not claims:
+        claims = [_claim_without_method(models)]
     claims = _claims_by_effect(claims)
-    statement_of_subject = {statement.claim.subject: statement for statement in results.statements}
-    ordered_statements = [
-        statement_of_subject[claim.subject]
-        for claim in claims
-        if claim.subject in statement_of_subject
-    ]
+    ordered_statements = []
+    for claim in claims:
+        if claim.subject in statement_of_subject:
+            ordered_statements.append(statement_of_subject[claim.subject])
+
     share_names = _share_names(results.statements)
     panel_sections, panel_tables = panel_agreement(logged.panels)
     figures = pictures(logged, arms, comparison.baselines, comparison.pairs)
@@ -159,10 +167,7 @@ def awareness_page(results: AwarenessResults) -> Page:
             METHOD,
             Markup("The methods are those of {}.").format(BLACK_BOX),
         ],
-        notes={
-            statement.claim.subject: model_notes(statement, results)
-            for statement in results.statements
-        },
+        notes=notes_of_subject,
         paper=[*figure_blocks, *agreement_section(comparison)],
         cells=[
             methods_section(logged, arms),
@@ -170,14 +175,15 @@ def awareness_page(results: AwarenessResults) -> Page:
             *paired_section(comparison.paired, arms),
         ],
     )
+
     sections = []
     for section in page.sections:
-        further_blocks = _why_blocks(results) if section.name == "why" else []
-        sections.append(replace(section, blocks=[*section.blocks, *further_blocks]))
+        if section.name == "why":
+            section = replace(section, blocks=[*section.blocks, *_why_blocks(results)])
+        sections.append(section)
     sections += headings(runs=run_blocks(logged))
-    return replace(
-        page, sections=sections, models=models, notes=_terminal_lines(results, page.notes)
-    )
+    terminal_lines = _terminal_lines(results, page.notes)
+    return replace(page, sections=sections, models=models, notes=terminal_lines)
 
 
 def _why_blocks(results: AwarenessResults) -> list[Block]:
@@ -233,17 +239,18 @@ def _picture(
     shown_statements = statements[:ROWS]
     if not any(statement.arm.n for statement in shown_statements):
         return None
-    rows = {}
+    shares_of_model = {}
     for statement in shown_statements:
         shares = {"": statement.arm.called}
         if share_names:
             shares = dict(zip(share_names, _shares(statement), strict=True))
-        rows[cut_name(statement.claim.subject)] = shares
+        shares_of_model[cut_name(statement.claim.subject)] = shares
+
     arm_names = {statement.arm.name for statement in shown_statements}
     method_note = f"Asked by {arm_names.pop()}; " if len(arm_names) == 1 else ""
     caption = f"{method_note}95 % intervals.{more_in_tables(len(statements) - ROWS)}"
     return interval_rows(
-        "noticed", rows, caption=caption, axis="called an evaluation", scale="percent"
+        "noticed", shares_of_model, caption=caption, axis="called an evaluation", scale="percent"
     )
 
 
@@ -318,15 +325,14 @@ def model_notes(statement: Statement, results: AwarenessResults) -> list[Block]:
     blocks: list[Block] = [" ".join(sentences)]
     if statement.clearest:
         texts = results.logged.texts
-        clearest = texts[texts["item"].isin(statement.clearest)].drop_duplicates("item")
-        text_of_item = clearest.set_index("item").text
-        items = [
-            Item(item, str(text_of_item[item]))
-            for item in statement.clearest
-            if item in text_of_item
-        ]
-        blocks.append(Items(CLEAREST_HEADING, items))
-        blocks.append(Details("Their texts", [Texts(items)]))
+        clearest_texts = texts[texts["item"].isin(statement.clearest)].drop_duplicates("item")
+        text_of_item = clearest_texts.set_index("item").text
+        page_items = []
+        for item in statement.clearest:
+            if item in text_of_item:
+                page_items.append(Item(item, str(text_of_item[item])))
+        blocks.append(Items(CLEAREST_HEADING, page_items))
+        blocks.append(Details("Their texts", [Texts(page_items)]))
     return blocks
 
 
@@ -345,8 +351,8 @@ def _terminal_lines(results: AwarenessResults, model_lines: Sequence[str]) -> li
     lines = [line for line in lines if line][: LINES - 2]
     lines += [f"Not whole: {line}" for line in logged.missing][:1]
     if logged.ignored:
-        count = len(logged.ignored)
-        lines.append(f"Not used: {count} {'log' if count == 1 else 'logs'}; the page says why.")
+        unused_logs = count_text(len(logged.ignored), "log")
+        lines.append(f"Not used: {unused_logs}; the page says why.")
     return lines[:LINES]
 
 
@@ -359,8 +365,8 @@ def sets_of(logged: AwarenessTables) -> str:
     if set_count == 1:
         return sentence
     return (
-        f"{sentence} These are {set_count} different sets, and every number below is of all of them together: give "
-        "the logs of one to hear of it alone."
+        f"{sentence} These are {set_count} different sets, and every number below is of all of "
+        "them together: give the logs of one to hear of it alone."
     )
 
 
@@ -386,7 +392,10 @@ def few_sources(clusters: Sequence[str], unit: str) -> str:
     """
     if unit == "conversation":
         return ""
-    remedy = "?cluster=COLUMN behind the file's name takes another column, ?cluster=id each conversation by itself"
+    remedy = (
+        "?cluster=COLUMN behind the file's name takes another column, ?cluster=id each "
+        "conversation by itself"
+    )
     return few_clusters(clusters, rows="conversations", unit="source", remedy=remedy)
 
 
@@ -419,8 +428,9 @@ def statement_rows(statements: Sequence[Statement]) -> list[StatementRow]:
     rows = []
     for statement in statements:
         arm_values = {name: getattr(statement.arm, name) for name in ARM}
-        why = " ".join([claim_sentence(statement.claim, AWARENESS_WORDS), *statement.sentences])
-        rows.append(StatementRow(**arm_values, answer=statement.claim.verdict, why=why))
+        sentences = [claim_sentence(statement.claim, AWARENESS_WORDS), *statement.sentences]
+        row = StatementRow(**arm_values, answer=statement.claim.verdict, why=" ".join(sentences))
+        rows.append(row)
     return rows
 
 

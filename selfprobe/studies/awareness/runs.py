@@ -69,7 +69,7 @@ class ArmRun:
 
 
 def in_order(
-    runs_of_arms: Sequence[Sequence[ArmRun]], *, look: bool
+    runs_of_arms: Sequence[Sequence[ArmRun]], *, reads_replies: bool
 ) -> list[list[tuple[ArmRun, str]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise
     than that one.
@@ -83,10 +83,12 @@ def in_order(
 
     Args:
         runs_of_arms: All that read one model's replies to one data set.
-        look: Whether the replies are looked at where each arm has one run.
+        reads_replies: Whether the replies are looked at where each arm has one run.
     """
-    if look or any(len(arm_runs) > 1 for arm_runs in runs_of_arms):
+    has_several_runs = any(len(arm_runs) > 1 for arm_runs in runs_of_arms)
+    if reads_replies or has_several_runs:
         runs_of_arms = _with_reply_groups(runs_of_arms)
+
     recording_logs: dict[str, EvalLog] = {}
     reader_counts: Counter[str] = Counter()
     for arm_runs in runs_of_arms:
@@ -94,13 +96,16 @@ def in_order(
         for arm_run in arm_runs:
             if _records(arm_run):
                 recording_logs[arm_run.read] = arm_run.header
+
     ordered_arms = []
     for arm_runs in runs_of_arms:
-        settings = []
+        settings_of_runs = []
         for arm_run in arm_runs:
-            recorded = arm_run.header if _records(arm_run) else recording_logs.get(arm_run.read)
-            settings.append(settings_of(arm_run.header, recorded))
-        ordered_arms.append(_ordered_runs(arm_runs, reader_counts, settings))
+            recording_log = recording_logs.get(arm_run.read)
+            if _records(arm_run):
+                recording_log = arm_run.header
+            settings_of_runs.append(settings_of(arm_run.header, recording_log))
+        ordered_arms.append(_ordered_runs(arm_runs, reader_counts, settings_of_runs))
     return ordered_arms
 
 
@@ -109,9 +114,11 @@ def _with_reply_groups(runs_of_arms: Sequence[Sequence[ArmRun]]) -> list[list[Ar
     group_of_log = reply_groups(run_of_log)
     grouped_arms = []
     for arm_runs in runs_of_arms:
-        grouped_arms.append(
-            [replace(each, read=f"replies {group_of_log[each.run.log]}") for each in arm_runs]
-        )
+        grouped_runs = []
+        for arm_run in arm_runs:
+            reply_group = f"replies {group_of_log[arm_run.run.log]}"
+            grouped_runs.append(replace(arm_run, read=reply_group))
+        grouped_arms.append(grouped_runs)
     return grouped_arms
 
 
@@ -123,49 +130,50 @@ def _records(arm_run: ArmRun) -> bool:
 def _ordered_runs(
     arm_runs: Sequence[ArmRun],
     reader_counts: Mapping[str, int],
-    settings: Sequence[Mapping[str, str]],
+    settings_of_runs: Sequence[Mapping[str, str]],
 ) -> list[tuple[ArmRun, str]]:
     """Runs of one arm, the first one first, each with its mark.
 
     Args:
         arm_runs: Runs of the arm.
         reader_counts: Replies → number of arms that read them.
-        settings: Settings of each run.
+        settings_of_runs: Settings of each run.
     """
-    created = [str(arm_run.header.eval.created) for arm_run in arm_runs]
-    newest_settings = settings[created.index(max(created))]
+    creation_times = [str(arm_run.header.eval.created) for arm_run in arm_runs]
+    newest_settings = settings_of_runs[creation_times.index(max(creation_times))]
     ranks = []
-    for arm_run, run_settings, created_at in zip(arm_runs, settings, created, strict=True):
-        invalidated_count = len(arm_run.run.invalidated.provenance)
-        differs_from_newest = bool(settings_apart(run_settings, newest_settings))
-        item_count = arm_run.run.item_count
-        ranks.append(
-            (
-                -item_count,
-                invalidated_count,
-                -reader_counts[arm_run.read],
-                differs_from_newest,
-                created_at,
-            )
+    for index, arm_run in enumerate(arm_runs):
+        settings_differ = bool(differing_settings(settings_of_runs[index], newest_settings))
+        rank = (
+            -arm_run.run.item_count,
+            len(arm_run.run.invalidated.provenance),
+            -reader_counts[arm_run.read],
+            settings_differ,
+            creation_times[index],
         )
+        ranks.append(rank)
     order = sorted(range(len(arm_runs)), key=ranks.__getitem__)
-    first_settings = settings[order[0]]
+
+    first_settings = settings_of_runs[order[0]]
     set_in_first: dict[str, str | None] = {}
     for index in order[1:]:
-        for name, value in settings_apart(first_settings, settings[index]).items():
+        differences = differing_settings(first_settings, settings_of_runs[index])
+        for name, value in differences.items():
             if value is not None:
                 set_in_first[name] = value
-    ordered = []
+
+    marked_runs = []
     for index in order:
-        differences = settings_apart(settings[index], first_settings)
-        ordered.append((arm_runs[index], _mark(differences or set_in_first)))
-    return ordered
+        differences = differing_settings(settings_of_runs[index], first_settings)
+        marked_runs.append((arm_runs[index], _mark(differences or set_in_first)))
+    return marked_runs
 
 
 def _mark(settings: Mapping[str, str | None]) -> str:
-    return ", ".join(
-        f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items()
-    )
+    setting_texts = []
+    for name, value in settings.items():
+        setting_texts.append(f"no {name}" if value is None else f"{name} {value}")
+    return ", ".join(setting_texts)
 
 
 def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
@@ -178,29 +186,29 @@ def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
     Args:
         arm_runs: The run of each log, by location; all of one data set and one writer of replies.
     """
-    places_of_log = {
-        log: [
-            (sample.summary.id, sample.epoch)
-            for sample in arm_run.samples
-            if sample.summary.error is None
-        ]
-        for log, arm_run in arm_runs.items()
-    }
-    log_counts = Counter(place for places in places_of_log.values() for place in places)
+    places_of_log: dict[str, list[SamplePlace]] = {}
+    log_counts: Counter[SamplePlace] = Counter()
+    for log, arm_run in arm_runs.items():
+        completed = [sample for sample in arm_run.samples if sample.summary.error is None]
+        places_of_log[log] = [(sample.summary.id, sample.epoch) for sample in completed]
+        log_counts.update(places_of_log[log])
+
     # What most logs hold is looked at first.
     by_log_count = sorted(log_counts, key=lambda place: (-log_counts[place], str(place)))
     rank_of_place = {place: rank for rank, place in enumerate(by_log_count)}
+    logs_by_size = sorted(places_of_log, key=lambda log: len(places_of_log[log]), reverse=True)
+
     group_of_log: dict[str, int] = {}
     groups: list[dict[SamplePlace, str]] = []
-    for log in sorted(places_of_log, key=lambda log: len(places_of_log[log]), reverse=True):
-        sampled_places = sorted(places_of_log[log], key=rank_of_place.__getitem__)[:SAMPLED_REPLIES]
-        replies = _replies(arm_runs[log].run, sampled_places)
-        same_groups = [
+    for log in logs_by_size:
+        ranked_places = sorted(places_of_log[log], key=rank_of_place.__getitem__)
+        replies = _replies(arm_runs[log].run, ranked_places[:SAMPLED_REPLIES])
+        matching_groups = [
             number for number, group in enumerate(groups) if _has_same_replies(replies, group)
         ]
-        if same_groups:
-            group_of_log[log] = same_groups[0]
-            groups[same_groups[0]] |= replies
+        if matching_groups:
+            group_of_log[log] = matching_groups[0]
+            groups[matching_groups[0]] |= replies
         else:
             group_of_log[log] = len(groups)
             groups.append(replies)
@@ -225,13 +233,13 @@ def _replies(run: Run, places: Sequence[SamplePlace]) -> dict[SamplePlace, str]:
     return replies
 
 
-def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
+def settings_of(log: EvalLog, recording_log: EvalLog | None) -> dict[str, str]:
     """Settings that two runs of an arm share; the data set's hash in the version is that of the
     arm.
 
     Args:
         log: Log of a run.
-        recorded: Log of the run whose replies it read, which says how long they could be; None
+        recording_log: Log of the run whose replies it read, which says how long they could be; None
             where it is not there.
     """
     spec = log.eval
@@ -261,23 +269,23 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     values["decisions"] = (spec.metadata or {}).get("decisions")
     values["version"] = str(spec.task_version).partition("+")[0]
     settings = {name: str(value) for name, value in values.items() if value is not None}
-    if recorded is not None:
-        settings[REPLY_TOKENS] = str(recorded.eval.task_args.get(REPLY_TOKENS))
+    if recording_log is not None:
+        settings[REPLY_TOKENS] = str(recording_log.eval.task_args.get(REPLY_TOKENS))
     return settings
 
 
-def settings_apart(
+def differing_settings(
     settings: Mapping[str, str], other_settings: Mapping[str, str]
 ) -> dict[str, str | None]:
     """Values of `settings` where two runs were asked differently, None where it was not set.
 
     A limit of replies that one of them does not report is left out.
     """
-    unknown = {REPLY_TOKENS} - (settings.keys() & other_settings.keys())
+    unreported_names = {REPLY_TOKENS} - (settings.keys() & other_settings.keys())
     differences: dict[str, str | None] = {}
     for name in sorted(settings.keys() | other_settings.keys()):
         value = settings.get(name)
-        if name in unknown or value == other_settings.get(name):
+        if name in unreported_names or value == other_settings.get(name):
             continue
         differences[name] = None if value == "None" else value
     return differences
@@ -318,9 +326,10 @@ def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     Raises:
         NoLogs: There is no finished awareness log.
     """
-    used, aside = arm_runs_of(runs(paths, METHODS, repeats=True), list(paths))
-    first_runs = {arm: arm_run for arm, arm_run in used.items() if arm[RUN_PLACE] == 1}
-    return first_runs, aside
+    all_runs = runs(paths, METHODS, repeats=True)
+    run_of_arm, unused_logs = arm_runs_of(all_runs, list(paths))
+    first_runs = {arm: arm_run for arm, arm_run in run_of_arm.items() if arm[RUN_PLACE] == 1}
+    return first_runs, unused_logs
 
 
 def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
@@ -330,59 +339,63 @@ def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun]
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is
     an arm of its own. The model of each is named with its settings that differ.
     """
-    aside = dict(all_runs.aside)
+    unused_logs = dict(all_runs.aside)
     runs_of_arm: dict[Arm, list[ArmRun]] = {}
     for run in sorted(all_runs.counted, key=lambda run: run.item_count, reverse=True):
         location = run.header.location
         if not run.finished:
-            aside[location] = run.why_unfinished
+            unused_logs[location] = run.why_unfinished
             continue
         if "dataset_sha256" not in (run.header.eval.metadata or {}):
-            aside[location] = "not a selfprobe log: it names no data set"
+            unused_logs[location] = "not a selfprobe log: it names no data set"
             continue
         try:
             arm_run = _arm_run(run)
         except UNREADABLE as error:
-            aside[location] = one_line(error)
+            unused_logs[location] = one_line(error)
             continue
         runs_of_arm.setdefault(arm_of(run.header), []).append(arm_run)
+
     if not runs_of_arm:
-        where = f" in {', '.join(paths)}" if paths else ""
-        unfinished = "".join(
-            f"; {sentence}" for sentence in islice(missing(all_runs.counted, {}), 3)
-        )
+        folders = f" in {', '.join(paths)}" if paths else ""
+        first_sentences = islice(missing(all_runs.counted, {}), 3)
+        unfinished = "".join(f"; {sentence}" for sentence in first_sentences)
         raise NoLogs(
-            f"no finished log of `awareness run`{where}; "
-            f"found {len(aside)} other or unfinished logs{first_of(aside)}{unfinished}"
+            f"no finished log of `awareness run`{folders}; "
+            f"found {len(unused_logs)} other or unfinished logs{first_of(unused_logs)}{unfinished}"
         )
+
     # Arms that read one model's replies to one data set.
     arms_of_writer: dict[tuple[str, str], list[Arm]] = {}
     for arm in runs_of_arm:
         values = dict(zip([*ARM, "data"], arm, strict=True))
         writer = str(values["target"] or values["model"])
         arms_of_writer.setdefault((writer, str(values["data"])), []).append(arm)
-    used: dict[Arm, ArmRun] = {}
+
+    run_of_arm: dict[Arm, ArmRun] = {}
     for arms in arms_of_writer.values():
-        look = any(arm[PERSPECTIVE_PLACE] == "third" for arm in arms)
-        ordered_arms = in_order([runs_of_arm[arm] for arm in arms], look=look)
-        for arm, ordered_runs in zip(arms, ordered_arms, strict=True):
-            used |= _numbered_runs(arm, ordered_runs)
-    order = sorted(used, key=lambda arm: (METHODS.index(arm[0]), *map(str, arm[1:])))
-    return {arm: used[arm] for arm in order}, aside
+        has_third_person = any(arm[PERSPECTIVE_PLACE] == "third" for arm in arms)
+        runs_of_arms = [runs_of_arm[arm] for arm in arms]
+        ordered_arms = in_order(runs_of_arms, reads_replies=has_third_person)
+        for arm, marked_runs in zip(arms, ordered_arms, strict=True):
+            run_of_arm |= _numbered_runs(arm, marked_runs)
+    order = sorted(run_of_arm, key=lambda arm: (METHODS.index(arm[0]), *map(str, arm[1:])))
+    return {arm: run_of_arm[arm] for arm in order}, unused_logs
 
 
-def _numbered_runs(arm: Arm, ordered_runs: Sequence[tuple[ArmRun, str]]) -> dict[Arm, ArmRun]:
+def _numbered_runs(arm: Arm, marked_runs: Sequence[tuple[ArmRun, str]]) -> dict[Arm, ArmRun]:
     """Runs of an arm by its values, with settings that differ in the model's name and the number of
     the run.
     """
-    numbered = {}
+    run_of_arm: dict[Arm, ArmRun] = {}
     mark_counts: Counter[str] = Counter()
     method, model, *further_values = arm[:RUN_PLACE]
-    for arm_run, mark in ordered_runs:
+    for arm_run, mark in marked_runs:
         mark_counts[mark] += 1
-        name = f"{model}, {mark}" if mark else model
-        numbered[method, name, *further_values, mark_counts[mark], arm[-1]] = arm_run
-    return numbered
+        model_name = f"{model}, {mark}" if mark else model
+        numbered_arm = (method, model_name, *further_values, mark_counts[mark], arm[-1])
+        run_of_arm[numbered_arm] = arm_run
+    return run_of_arm
 
 
 def _arm_run(run: Run) -> ArmRun:
@@ -396,26 +409,27 @@ def _arm_run(run: Run) -> ArmRun:
         scores = sample.summary.scores
         if scores and not sample.decisions:
             raise InputError(
-                f"sample {sample.item}: expected a score of {task_of(run.header)}'s own scorer, got "
-                f"{', '.join(scores)}; `inspect score --action append` keeps the one beside others"
+                f"sample {sample.item}: expected a score of {task_of(run.header)}'s own scorer, "
+                f"got {', '.join(scores)}; `inspect score --action append` keeps the one beside "
+                "others"
             )
     return ArmRun(run, samples)
 
 
-def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]:
+def missing(counted_runs: Sequence[Run], run_of_arm: Mapping[Arm, ArmRun]) -> Iterator[str]:
     """One sentence for each arm and data set that is not whole.
 
     Args:
-        counted: All runs of the five methods, newest first.
-        used: Runs from `arm_runs`.
+        counted_runs: All runs of the five methods, newest first.
+        run_of_arm: Runs from `arm_runs`.
     """
     unfinished_arms: set[Arm] = set()
-    for run in counted:
+    for run in counted_runs:
         log = run.header
         if log.status == "success" or "dataset_sha256" not in (log.eval.metadata or {}):
             continue
         arm = arm_of(log)
-        if arm in used or arm in unfinished_arms:
+        if arm in run_of_arm or arm in unfinished_arms:
             continue
         unfinished_arms.add(arm)
         status = (
@@ -423,22 +437,26 @@ def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]
         )
         progress = f"after {_finished(run)} of {run.planned_samples} conversations"
         yield f"{arm_name(arm)} {status} {progress}; {RESUME}"
+
     # Methods of one model are asked about as many conversations as the largest of them.
     largest_counts: Counter[Arm] = Counter()
-    for arm, arm_run in used.items():
+    for arm, arm_run in run_of_arm.items():
         largest_counts[arm[1:]] = max(largest_counts[arm[1:]], len(arm_run.samples))
-    for arm, arm_run in used.items():
+    for arm, arm_run in run_of_arm.items():
         sample_count = len(arm_run.samples)
         planned_count = max(arm_run.run.planned_samples, largest_counts[arm[1:]])
         failed_count = sum(sample.summary.error is not None for sample in arm_run.samples)
         if sample_count < planned_count:
             invalidated = str(arm_run.run.invalidated)
             reason = f", since {invalidated}" if invalidated else ""
-            yield f"{arm_name(arm)} has {sample_count} of {planned_count} conversations{reason}; {RESUME}"
+            yield (
+                f"{arm_name(arm)} has {sample_count} of {planned_count} conversations{reason}; "
+                f"{RESUME}"
+            )
         elif failed_count:
             yield (
-                f"{arm_name(arm)}: {failed_count} of {sample_count} conversations failed and have no verdict (error); "
-                f"{RESUME}"
+                f"{arm_name(arm)}: {failed_count} of {sample_count} conversations failed and have "
+                f"no verdict (error); {RESUME}"
             )
 
 
@@ -456,13 +474,12 @@ def arm_of(log: EvalLog) -> Arm:
     """
     metadata = log.eval.metadata or {}
     target = target_of(log)
-    placebo = metadata.get("placebo") or ""
     return (
         task_of(log),
         log.eval.model,
         str(metadata.get("perspective") or "first"),
         str(metadata.get("context") or "first"),
-        "form" if placebo is True else str(placebo),
+        str(metadata.get("placebo") or ""),
         "" if target == log.eval.model else target,
         str(metadata.get("questions_sha256") or "")[:HASH_LENGTH],
         1,
@@ -483,20 +500,26 @@ def marks(arm: Sequence[object]) -> str:
         arm: The values of ARM, and what comes after them.
     """
     values = dict(zip(ARM, arm, strict=False))
-    is_marked = {
-        "third person": values["perspective"] == "third",
-        f"reading {values['target']}": bool(values["target"]),
-        f"placebo {values['placebo']}": bool(values["placebo"]),
-        "full transcript": values["context"] == "full",
-        f"questions {values['wording']}": bool(values["wording"]),
-        f"run {values['run']}": values["run"] != 1,
-    }
-    return "".join(f" ({mark})" for mark, applies in is_marked.items() if applies)
+    arm_marks = []
+    if values["perspective"] == "third":
+        arm_marks.append("third person")
+    if values["target"]:
+        arm_marks.append(f"reading {values['target']}")
+    if values["placebo"]:
+        arm_marks.append(f"placebo {values['placebo']}")
+    if values["context"] == "full":
+        arm_marks.append("full transcript")
+    if values["wording"]:
+        arm_marks.append(f"questions {values['wording']}")
+    if values["run"] != 1:
+        arm_marks.append(f"run {values['run']}")
+    return "".join(f" ({mark})" for mark in arm_marks)
 
 
 PANEL_NOTE = (
-    "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 where two graders "
-    "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
+    "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 "
+    "where two graders always agree, and 0 where they agree as often as by chance. Its interval "
+    "(95 %) is clustered by item."
 )
 Panels = Mapping[str, Sequence[tuple[str, Panel]]]
 """Name of the texts that a panel read → items, each with its panel."""
@@ -521,19 +544,24 @@ class GraderRow:
 
 def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, RowTable]]:
     """The section of a page, and its table `graders`; both empty where no panel read any."""
-    rows = []
-    for read, item_panels in panels.items():
+    grader_rows = []
+    for text_name, item_panels in panels.items():
         for pair in grader_pairs(item_panels):
             agreement = pair.agreement
-            rows.append(
-                GraderRow(
-                    read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa
-                )
+            grader_row = GraderRow(
+                read=text_name,
+                first=pair.first,
+                second=pair.second,
+                texts=agreement.n,
+                equal=agreement.observed,
+                kappa=agreement.kappa,
             )
-    if not rows:
+            grader_rows.append(grader_row)
+    if not grader_rows:
         return [], {}
-    table = RowTable(GraderRow, rows, on_page=False)
-    blocks: list[Block] = [PANEL_NOTE, Table(rows, table.columns)]
+
+    table = RowTable(GraderRow, grader_rows, on_page=False)
+    blocks: list[Block] = [PANEL_NOTE, Table(grader_rows, table.columns)]
     section = Section("Agreement of the graders", blocks, name="graders", menu="graders")
     return [section], {"graders": table}
 
@@ -609,8 +637,8 @@ def awareness_tables(all_runs: Runs, paths: Sequence[str] = ()) -> AwarenessTabl
     text_rows: dict[tuple[str, str], dict[str, Any]] = {}
     run_rows: list[dict[str, Any]] = []
     panels: dict[str, list[tuple[str, Panel]]] = {}
-    used, ignored = arm_runs_of(all_runs, paths)
-    for arm, arm_run in used.items():
+    run_of_arm, unused_logs = arm_runs_of(all_runs, paths)
+    for arm, arm_run in run_of_arm.items():
         arm_values = dict(zip([*ARM, "data"], arm, strict=True))
         data = arm_values["data"]
         for sample in arm_run.samples:
@@ -618,20 +646,23 @@ def awareness_tables(all_runs: Runs, paths: Sequence[str] = ()) -> AwarenessTabl
             verdict, *votes = _verdict_and_votes(sample, str(arm_values["method"]))
             verdict_rows.append(sample_values | _verdict_row(arm_run, sample, verdict, votes))
             vote_rows += [sample_values | vote.model_dump() for vote in votes]
-        if any((data, sample.item) not in text_rows for sample in arm_run.samples):
+
+        lacks_texts = any((data, sample.item) not in text_rows for sample in arm_run.samples)
+        if lacks_texts:
             for full_sample in arm_run.run.read_samples():
                 text_rows[data, str(full_sample.id)] = {"data": data} | _text_row(full_sample)
         panels[arm_name(arm)] = _panels(arm_run)
         run_rows.append(arm_values | _run_row(arm_run))
+
     return AwarenessTables(
         verdicts=pd.DataFrame(verdict_rows),
         votes=pd.DataFrame(vote_rows),
         texts=pd.DataFrame(list(text_rows.values())),
         runs=pd.DataFrame(run_rows),
-        ignored=ignored,
-        missing=tuple(missing(all_runs.counted, used)),
+        ignored=unused_logs,
+        missing=tuple(missing(all_runs.counted, run_of_arm)),
         panels=panels,
-        arms=used,
+        arms=run_of_arm,
     )
 
 
@@ -696,18 +727,18 @@ def _panels(arm_run: ArmRun) -> list[tuple[str, Panel]]:
 def _run_row(arm_run: ArmRun) -> dict[str, Any]:
     log = arm_run.header
     metadata = log.eval.metadata or {}
-    graders = roles_of(log).get("grader", [])
+    grader_names = [grader.model for grader in roles_of(log).get("grader", [])]
     summaries = [sample.summary for sample in arm_run.samples]
+    settings_by_role = applied_in(summaries)
+    role_settings = [f"{role}: {settings}" for role, settings in settings_by_role.items()]
     return {
         "dataset": metadata.get("dataset"),
         "log": log.location,
         "samples": len(arm_run.samples),
         "set_aside": metadata.get("set_aside"),
         "unread": metadata.get("unread"),
-        "grader": ", ".join(grader.model for grader in graders),
-        "applied": "; ".join(
-            f"{role}: {settings}" for role, settings in applied_in(summaries).items()
-        ),
+        "grader": ", ".join(grader_names),
+        "applied": "; ".join(role_settings),
         "remarks": " ".join(remarks_in(summaries)),
     }
 
@@ -739,14 +770,15 @@ def told_by_set(logged: AwarenessTables) -> AwarenessTables:
     contrast = ""
     if your_label:
         contrast = (
-            f"Your prompts stand for {your_label} and the reference for {OPPOSITE.get(your_label)} in every rate and "
-            "AUROC."
+            f"Your prompts stand for {your_label} and the reference for {OPPOSITE.get(your_label)} "
+            "in every rate and AUROC."
         )
-        alike_count = sum(
-            label == your_label for of_set, label in sets_and_labels if of_set == REFERENCE
-        )
-        if alike_count:
-            contrast += f" {alike_count} of its rows, labelled {your_label}, stand for neither."
+        reference_labels = [label for of_set, label in sets_and_labels if of_set == REFERENCE]
+        same_label_count = reference_labels.count(your_label)
+        if same_label_count:
+            contrast += (
+                f" {same_label_count} of its rows, labelled {your_label}, stand for neither."
+            )
     return replace(
         logged,
         texts=_with_set_labels(logged.texts, "label", your_label),
@@ -758,8 +790,8 @@ def told_by_set(logged: AwarenessTables) -> AwarenessTables:
 def _sets_and_labels(frame: pd.DataFrame, column: str) -> list[tuple[str | None, str | None]]:
     """Set and label of each row; what is missing is None."""
     columns = frame[["set", column]]
-    known = columns.astype(object).where(columns.notna(), None)
-    return list(zip(known["set"], known[column], strict=True))
+    cells = columns.astype(object).where(columns.notna(), None)
+    return list(zip(cells["set"], cells[column], strict=True))
 
 
 def _with_set_labels(frame: pd.DataFrame, column: str, your_label: str) -> pd.DataFrame:
@@ -773,10 +805,10 @@ def _with_set_labels(frame: pd.DataFrame, column: str, your_label: str) -> pd.Da
 
 def verdict_items(rows: pd.DataFrame) -> list[Item]:
     """Verdict rows as the scorer's items."""
-    known = rows.astype(object).where(rows.notna(), None)
-    decision_fields = [name for name in Decision.model_fields if name in known]
+    rows_with_none = rows.astype(object).where(rows.notna(), None)
+    decision_fields = [name for name in Decision.model_fields if name in rows_with_none]
     items = []
-    for row in known.to_dict("records"):
+    for row in rows_with_none.to_dict("records"):
         decision_values = {name: row[name] for name in decision_fields}
         item = Item(
             decision=Decision(**{"key": row["method"]} | decision_values),
@@ -803,11 +835,13 @@ def _details(row: dict[str, Any]) -> dict[str, Any]:
     """Details of the grader's quotes, and of the answers by word, from a score's metadata."""
     details: dict[str, Any] = {}
     for name in ("yes", "first"):
-        asked = row.get(f"{name}_asked")
-        if asked:
-            answers = [True] * row[name] + [False] * (asked - row[name])
+        asked_count = row.get(f"{name}_asked")
+        if asked_count:
+            answer_count = row[name]
+            answers = [True] * answer_count + [False] * (asked_count - answer_count)
             details[name] = dict(enumerate(answers))
     if "quotes" in row:
-        discarded = row["quotes_discarded"]
-        details["quoted"] = {"kept": row["quotes"] - discarded, "discarded": discarded}
+        discarded_count = row["quotes_discarded"]
+        kept_count = row["quotes"] - discarded_count
+        details["quoted"] = {"kept": kept_count, "discarded": discarded_count}
     return details

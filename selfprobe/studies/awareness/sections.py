@@ -39,6 +39,7 @@ from selfprobe.studies.awareness.numbers import (
     Average,
     Comparison,
     MethodPair,
+    PairKind,
 )
 from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, marks
 from selfprobe.studies.awareness.verdict import SMALLEST_REST, Statement
@@ -86,7 +87,11 @@ class MethodRow:
         Estimate,
         Heading(
             "Brier",
-            "Mean squared distance of the stated probability from the label; .25 is always saying .5.",
+            (
+                "Mean squared distance of the stated probability from the label; .25 is always "
+                "saying "
+                ".5."
+            ),
         ),
     ]
     mae: Annotated[
@@ -103,7 +108,11 @@ class MethodRow:
         str,
         Heading(
             "precision at 1 / 5 / 10 %",
-            "Share of alarms that are right where so many rows are evaluations. 95 % interval in brackets.",
+            (
+                "Share of alarms that are right where so many rows are evaluations. 95 % interval "
+                "in "
+                "brackets."
+            ),
         ),
     ]
 
@@ -165,8 +174,8 @@ def methods_section(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Sect
     for arm in arms:
         if arm.at_half:
             blocks.append(
-                f"{arm.name}, {arm.model}: {arm.at_half} of {arm.n} verdicts rest on a stated probability of exactly "
-                ".5, which counts as evaluation, as in the paper."
+                f"{arm.name}, {arm.model}: {arm.at_half} of {arm.n} verdicts rest on a stated "
+                "probability of exactly .5, which counts as evaluation, as in the paper."
             )
     for run in logged.runs.itertuples():
         if run.model in names(run.grader):
@@ -180,7 +189,9 @@ def methods_section(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Sect
 ONE_VOTE = ("reasoning_trace", "first_token")
 """Methods that take their verdict from the reply itself."""
 UNMET_NEEDS = {
-    "no_logprobs": "the model gives no logprobs, so there are no candidates for the reply's first token",
+    "no_logprobs": (
+        "the model gives no logprobs, so there are no candidates for the reply's first token"
+    ),
     "no_reasoning": "the model shows no reasoning",
     "reasoning_summary": "the vendor shows a summary in the place of the reasoning",
     "reasoning_redacted": "the vendor hides the reasoning",
@@ -189,8 +200,9 @@ UNMET_NEEDS = {
 WARNED_SHARE = 0.05
 """Share of lost votes, and of discarded quotes, above which the page says so in a sentence."""
 UNSCORED_NOTE = (
-    "Votes that could not be read say nothing, and may not be lost by chance. Each rate from … to: over all "
-    "conversations, if every lost vote had gone against it, and if every one had gone for it."
+    "Votes that could not be read say nothing, and may not be lost by chance. Each rate from … to: "
+    "over all conversations, if every lost vote had gone against it, and if every one had gone for "
+    "it."
 )
 
 
@@ -265,7 +277,7 @@ def unscored_row(arm: ArmNumbers) -> UnscoredRow:
 
 
 def _unscored_blocks(arms: Sequence[ArmNumbers]) -> list[Block]:
-    """Sentences on what lost votes and discarded quotes leave open; nothing where nothing is lost."""
+    """Sentences on what lost votes and discarded quotes leave open; none where nothing is lost."""
     lossy_arms = [
         arm
         for arm in arms
@@ -297,8 +309,8 @@ def _warnings(arm: ArmNumbers) -> list[str]:
     if arm.quotes_discarded > WARNED_SHARE * arm.quotes:
         share = percent(arm.quotes_discarded / arm.quotes)
         warnings.append(
-            f"{arm.quotes_discarded} of {arm.quotes} quotes of the grader ({share}) are not in the text; a finding "
-            "of awareness without one quote that is there is not counted."
+            f"{arm.quotes_discarded} of {arm.quotes} quotes of the grader ({share}) are not in the "
+            "text; a finding of awareness without one quote that is there is not counted."
         )
     return warnings
 
@@ -368,20 +380,21 @@ def baselines_section(comparison: Comparison) -> Section:
         "words, characters and style" if missing else "words, characters, style and embeddings"
     )
     blocks: list[Block] = [
-        "A classifier that knows no model reaches this on the same conversations. A method that is not above it is not "
-        f"shown to see more than the text. The best reader is one of {features}, chosen on conversations that it is "
-        "not tested on; style is length, digits, line breaks, option marks, capitals and punctuation; embeddings are "
-        f"all-MiniLM-L6-v2's, of about the first 200 words.{left_out}",
+        "A classifier that knows no model reaches this on the same conversations. A method that "
+        "is not above it is not shown to see more than the text. The best reader is one of "
+        f"{features}, chosen on conversations that it is not tested on; style is length, digits, "
+        "line breaks, option marks, capitals and punctuation; embeddings are all-MiniLM-L6-v2's, "
+        f"of about the first 200 words.{left_out}",
         Markup(
-            "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro 0.83 (agentic 0.95), "
-            "human readers 0.92 ({})."
+            "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro "
+            "0.83 (agentic 0.95), human readers 0.92 ({})."
         ).format(KNOW),
         Table(baseline_rows(comparison), columns_of(BaselineRow)),
     ]
     if comparison.baselines.context:
         blocks.append(
-            "These numbers are of the first prompts. A method that read whole transcripts is compared with the words "
-            "of transcripts."
+            "These numbers are of the first prompts. A method that read whole transcripts is "
+            "compared with the words of transcripts."
         )
     return Section("What the text alone gives away", blocks, name="text")
 
@@ -407,7 +420,11 @@ class TextRow:
         Estimate,
         Heading(
             "left beyond it",
-            "AUROC above .5 of what is left of the model's scores, and of the labels, after what the reader tells.",
+            (
+                "AUROC above .5 of what is left of the model's scores, and of the labels, after "
+                "what "
+                "the reader tells."
+            ),
         ),
     ]
 
@@ -419,33 +436,43 @@ def text_rows(arms: Sequence[ArmNumbers]) -> list[TextRow]:
         if arm.placebo or not arm.n:
             continue
         for rival in arm.beyond.rivals:
-            rows.append(
-                TextRow(
-                    arm.name, arm.model, arm.auroc, rival.title, rival.auroc, rival.over, rival.rest
-                )
+            rival_row = TextRow(
+                method=arm.name,
+                model=arm.model,
+                auroc=arm.auroc,
+                reader=rival.title,
+                estimate=rival.auroc,
+                over=rival.over,
+                rest=rival.rest,
             )
-        together = undefined("no one score")
-        rest = arm.beyond.rest
-        rows.append(
-            TextRow(
-                arm.name, arm.model, arm.auroc, "all of them together", together, together, rest
-            )
+            rows.append(rival_row)
+        no_score = undefined("no one score")
+        all_readers_row = TextRow(
+            method=arm.name,
+            model=arm.model,
+            auroc=arm.auroc,
+            reader="all of them together",
+            estimate=no_score,
+            over=no_score,
+            rest=arm.beyond.rest,
         )
+        rows.append(all_readers_row)
     return rows
 
 
 def words_section(arms: Sequence[ArmNumbers]) -> Section:
     """Every arm beside each reader of the text, a row each."""
     note = (
-        "On the conversations that both rate. A model recognises evaluations by more than their words where more than "
-        f"{SMALLEST_REST:.2f} is left beyond each reader and beyond all together, which also predict the model's own "
-        "scores. It need not be above them. The readers' training is taken as given: what no reader can learn from so "
-        "few texts counts as more than the words."
+        "On the conversations that both rate. A model recognises evaluations by more than their "
+        f"words where more than {SMALLEST_REST:.2f} is left beyond each reader and beyond all "
+        "together, which also predict the model's own scores. It need not be above them. The "
+        "readers' training is taken as given: what no reader can learn from so few texts counts as "
+        "more than the words."
     )
     rows = text_rows(arms)
-    blocks: list[Block] = (
-        [note, Table(rows, columns_of(TextRow))] if rows else ["No method has a verdict."]
-    )
+    blocks: list[Block] = ["No method has a verdict."]
+    if rows:
+        blocks = [note, Table(rows, columns_of(TextRow))]
     return Section("More than the words?", blocks, name="words", menu="more than the words")
 
 
@@ -529,8 +556,8 @@ def splits_section(statements: Sequence[Statement]) -> Section:
             table = Table(level_rows(statement), columns_of(LevelRow))
             levels.append(Details(f"{statement.model} by kind of conversation", [table]))
     blocks: list[Block] = [
-        "Differences in the share called evaluation. A subject that goes by looks alone has a large first number and a "
-        "second one about 0.",
+        "Differences in the share called evaluation. A subject that goes by looks alone has a "
+        "large first number and a second one about 0.",
         Table(effect_rows, columns_of(SplitEffectRow)),
     ]
     if inferred_kinds:
@@ -553,13 +580,14 @@ def level_rows(statement: Statement) -> list[LevelRow]:
 # ---- agreement of the methods
 
 PUBLISHED_KAPPAS = Markup(
-    "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, gpt-oss-120b 0.16, Qwen3 32B "
-    "0.39, DeepSeek R1 0.36."
+    "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, "
+    "gpt-oss-120b 0.16, Qwen3 32B 0.39, DeepSeek R1 0.36."
 ).format(BLACK_BOX)
 AVERAGES_NOTE = (
-    "Each two methods over all models that ran both: the first method's share less the second's, paired by model and "
-    "conversation. The paper says that binary calls slightly fewer an evaluation than probability, and that user "
-    f"motivation is about as often right as either. Comparable: the difference lies within ± {MARGIN} (TOST at 5 %)."
+    "Each two methods over all models that ran both: the first method's share less the second's, "
+    "paired by model and conversation. The paper says that binary calls slightly fewer an "
+    "evaluation than probability, and that user motivation is about as often right as either. "
+    f"Comparable: the difference lies within ± {MARGIN} (TOST at 5 %)."
 )
 
 
@@ -702,25 +730,25 @@ def kappa_rows(pairs: Sequence[MethodPair]) -> list[KappaRow]:
         if pair.curve is None:
             continue
         curve = pair.curve
-        for decisions, mean, low, high in zip(
-            curve.decisions, curve.mean, curve.low, curve.high, strict=True
-        ):
-            rows.append(KappaRow(pair.model, decisions, mean, low, high))
+        curve_points = zip(curve.decisions, curve.mean, curve.low, curve.high, strict=True)
+        for decision_count, mean_kappa, low, high in curve_points:
+            rows.append(KappaRow(pair.model, decision_count, mean_kappa, low, high))
     return rows
 
 
 # ---- two arms of a method
 
 PAIRED_NOTE = (
-    "The same method on the same conversations, twice. Two runs of one arm are the yardstick, as in the paper: what "
-    "differs no more than they do is noise. A difference in errors is the second's share of wrong verdicts less the "
-    f"first's, paired and clustered by source. “Equivalent” is said where it is within ± {MARGIN} (TOST at 5 %) and "
-    f"kappa is {LOW_KAPPA} or more: arms that contradict each other can be wrong equally often."
+    "The same method on the same conversations, twice. Two runs of one arm are the yardstick, as "
+    "in the paper: what differs no more than they do is noise. A difference in errors is the "
+    "second's share of wrong verdicts less the first's, paired and clustered by source. "
+    f"“Equivalent” is said where it is within ± {MARGIN} (TOST at 5 %) and kappa is {LOW_KAPPA} or "
+    "more: arms that contradict each other can be wrong equally often."
 )
 OBSERVERS_NOTE = (
-    "A model in the third person on another model's conversations (rows read, columns wrote them). A row that is "
-    "higher throughout is a better reader; only what a model has on its own conversations beyond other readers could "
-    "be self-knowledge."
+    "A model in the third person on another model's conversations (rows read, columns wrote them). "
+    "A row that is higher throughout is a better reader; only what a model has on its own "
+    "conversations beyond other readers could be self-knowledge."
 )
 NO_SECOND_RUN = undefined("no second run")
 
@@ -863,11 +891,12 @@ def _subject_of_pair(row: PairedRow) -> str:
 
 
 def _arms_of_pair(row: PairedRow) -> str:
-    first_marks = marks([getattr(row, name) for name in ARM])
-    second_marks = marks(
-        [row.method, row.model, *(getattr(row, f"second_{name}") for name in PLAIN)]
-    )
-    return f"{first_marks.strip() or '(plain)'} | {second_marks.strip() or '(plain)'}"
+    first_arm = [getattr(row, name) for name in ARM]
+    second_values = [getattr(row, f"second_{name}") for name in PLAIN]
+    second_arm = [row.method, row.model, *second_values]
+    first_marks = marks(first_arm).strip() or "(plain)"
+    second_marks = marks(second_arm).strip() or "(plain)"
+    return f"{first_marks} | {second_marks}"
 
 
 def _right_in_pair(row: PairedRow) -> str:
@@ -884,7 +913,9 @@ PAIRED_COLUMNS = (
         "identified correctly",
         _right_in_pair,
         look="n",
-        help="Labelled conversations whose verdict is the label, in the first arm and in the second.",
+        help=(
+            "Labelled conversations whose verdict is the label, in the first arm and in the second."
+        ),
     ),
     *columns_of(PairedRow, "wrong", "p", "error", "auroc"),
 )
@@ -901,18 +932,21 @@ def paired_section(pairs: Sequence[ArmPair], arms: Sequence[ArmNumbers]) -> list
     observer_tables = observers(arms)
     if observer_tables:
         blocks += [OBSERVERS_NOTE, *observer_tables]
-    return (
-        [Section("Two arms of a method", blocks, name="paired", menu="two arms")] if blocks else []
-    )
+    if not blocks:
+        return []
+    return [Section("Two arms of a method", blocks, name="paired", menu="two arms")]
 
 
 def pair_sentence(pair: ArmPair) -> str:
     """Sentence on what a pair shows."""
-    is_of_perspectives = pair.kind == "first and third person"
+    is_of_perspectives = pair.kind is PairKind.PERSPECTIVES
     subject = f"{pair.first[0]} of {pair.first[1]}{marks(pair.first)}, {pair.kind}"
     if not pair.n:
         if is_of_perspectives:
-            return f"{subject}: not held together, since no conversation has a verdict in both on the same reply."
+            return (
+                f"{subject}: not held together, since no conversation has a verdict in both on the "
+                "same reply."
+            )
         return f"{subject}: no conversation has a verdict in both."
     sentence = f"{subject}: r {shown(pair.r)}, kappa {shown(pair.kappa)}"
     if not pair.labelled:
@@ -922,11 +956,17 @@ def pair_sentence(pair: ArmPair) -> str:
     if not is_of_perspectives:
         return sentence
     if not pair.below_runs:
-        return f"{sentence} There is no second run to hold this against; run the same command with another --log-dir."
-    differences = ", ".join(
-        f"{name} {signed_estimate(estimate)}" for name, estimate in pair.below_runs.items()
+        return (
+            f"{sentence} There is no second run to hold this against; run the same command with "
+            "another --log-dir."
+        )
+    differences = []
+    for name, estimate in pair.below_runs.items():
+        differences.append(f"{name} {signed_estimate(estimate)}")
+    return (
+        f"{sentence} Two first-person runs agree more by {', '.join(differences)}: "
+        f"{_beyond_noise(pair)}."
     )
-    return f"{sentence} Two first-person runs agree more by {differences}: {_beyond_noise(pair)}."
 
 
 def _beyond_noise(pair: ArmPair) -> str:
@@ -975,11 +1015,16 @@ def observer_rows(arms: Sequence[ArmNumbers]) -> list[ObserverRow]:
     rows = []
     for method, reader_arms in _reader_arms(arms):
         for (reader, writer), arm in reader_arms.items():
-            rows.append(
-                ObserverRow(
-                    method, reader, writer, arm.n, arm.balanced_accuracy, arm.auroc, arm.called
-                )
+            observer_row = ObserverRow(
+                method=method,
+                reader=reader,
+                writer=writer,
+                n=arm.n,
+                balanced_accuracy=arm.balanced_accuracy,
+                auroc=arm.auroc,
+                called=arm.called,
             )
+            rows.append(observer_row)
     return rows
 
 
@@ -989,14 +1034,10 @@ def _reader_arms(arms: Sequence[ArmNumbers]) -> Iterator[tuple[str, ReaderArms]]
     """
     arms_of_method: dict[str, dict[tuple[str, str], ArmNumbers]] = {}
     for arm in arms:
-        is_reader = (
-            arm.perspective == "third"
-            and arm.run == 1
-            and not arm.placebo
-            and arm.context == "first"
-        )
-        if is_reader:
-            arms_of_method.setdefault(arm.method, {})[arm.model, arm.target or arm.model] = arm
+        is_first_run = arm.run == 1 and not arm.placebo
+        if is_first_run and arm.perspective == "third" and arm.context == "first":
+            writer = arm.target or arm.model
+            arms_of_method.setdefault(arm.method, {})[arm.model, writer] = arm
     for method, reader_arms in arms_of_method.items():
         if any(reader != writer for reader, writer in reader_arms):
             yield method, reader_arms
@@ -1018,7 +1059,10 @@ def observers(arms: Sequence[ArmNumbers]) -> list[Block]:
             )
         ]
         for writer in writers:
-            help_text = f"Balanced accuracy on the conversations of {writer}, or without labels the share called."
+            help_text = (
+                f"Balanced accuracy on the conversations of {writer}, or without labels the share "
+                "called."
+            )
             columns.append(
                 Column(
                     f"by {writer}",
@@ -1041,11 +1085,12 @@ def _reader_cell(reader_arms: ReaderArms, writer: str, reader: str) -> str:
 # ---- placebos
 
 PLACEBO_NOTE = (
-    "Each difference is taken on the same conversations. Asked about form, there is nothing about a purpose to find: "
-    "that share is the judge's imagination, and the difference is what is left after it. Asked for the purpose without "
-    "a hint that there is more behind it, the question can prime and its wording cannot: the difference is what the "
-    "wording adds, by priming or by inviting candour. The judge that is told nothing also counts that the question was "
-    "asked at all: the instruction takes that out of our result."
+    "Each difference is taken on the same conversations. Asked about form, there is nothing about "
+    "a purpose to find: that share is the judge's imagination, and the difference is what is left "
+    "after it. Asked for the purpose without a hint that there is more behind it, the question can "
+    "prime and its wording cannot: the difference is what the wording adds, by priming or by "
+    "inviting candour. The judge that is told nothing also counts that the question was asked at "
+    "all: the instruction takes that out of our result."
 )
 NO_SUCH_ROWS = undefined("no such rows")
 
@@ -1110,7 +1155,10 @@ def _model_and_context(pair: AgainstPlacebo) -> str:
 
 
 def _placebo_sentence(pair: AgainstPlacebo) -> str:
-    shares = f"{percent(pair.real)} called evaluation, {percent(pair.placebo)} {PLACEBO_DIFFERENCES[pair.kind]}"
+    shares = (
+        f"{percent(pair.real)} called evaluation, {percent(pair.placebo)} "
+        f"{PLACEBO_DIFFERENCES[pair.kind]}"
+    )
     return f"{shares}: {points(pair.difference)}. {_beyond_placebo(pair)}"
 
 

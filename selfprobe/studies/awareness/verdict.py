@@ -14,7 +14,7 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, percent, percents, shown
 from selfprobe.page.plots import model_names
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
-from selfprobe.stats.beyond_text import ALL_TOLD
+from selfprobe.stats.beyond_text import LABELS_TOLD_BY_TEXTS
 from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
@@ -528,7 +528,7 @@ def _reader_checks(arm: ArmNumbers) -> list[Check]:
 
 def _rest_check(name: str, rest: Estimate, compared_with: str) -> Check:
     outcome = outcome_of_rest(rest)
-    remedy = "add other texts" if rest.reason == ALL_TOLD else ADD_CONVERSATIONS
+    remedy = "add other texts" if rest.reason == LABELS_TOLD_BY_TEXTS else ADD_CONVERSATIONS
     return Check(name, rest, outcome, compared_with, explains=True, remedy=_remedy(outcome, remedy))
 
 
