@@ -25,7 +25,7 @@ from selfprobe.errors.arguments import task
 from selfprobe.scorers.rewrite_check import rewrite_check
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
-from selfprobe.solvers.compare import liken
+from selfprobe.solvers.compare import record_similarity
 from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.negotiate import user_settings
 from selfprobe.solvers.record import Record
@@ -130,7 +130,7 @@ def prompt_rewriting(
             needs_grader(),
             answer(version_prompts, config=WRITE, needs=user_settings(answer_tokens)),
             grade(check_prompts, config=CHECK),
-            liken(require(embedder)),
+            record_similarity(require(embedder)),
         ],
         scorer=rewrite_check(),
         continue_on_fail=True,

@@ -11,7 +11,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Poll, by_vote, explained, majority, panel_entry, vote
-from selfprobe.solvers.record import Record, Reply, act_fault, by_grader
+from selfprobe.solvers.record import Record, Reply, by_grader, missing_act_reason
 from selfprobe.solvers.turns import pieces, turns_of
 from selfprobe.text.parse import cues
 from selfprobe.text.quotes import Quotable
@@ -273,7 +273,7 @@ def trace_cues(method: str) -> Scorer:
         if trace is None:
             reason: str | None = UNREADABLE_REASONING.get(act.reasoning_kind, "no_reasoning")
             if act.problem == "half_character":
-                reason = act_fault(act)
+                reason = missing_act_reason(act)
             verdict = vote(method, None, unscored=reason, label=label)
             explanation = explained(verdict, f"reply: {act.text[:300]!r}")
             return score_of([verdict], answer=None, explanation=explanation)

@@ -24,7 +24,7 @@ from selfprobe.scorers.votes import (
     vote,
 )
 from selfprobe.solvers.arms import ORIGINAL, paraphrase_of
-from selfprobe.solvers.record import Record, Reply, TokenLogprob, act_fault
+from selfprobe.solvers.record import Record, Reply, TokenLogprob, missing_act_reason
 from selfprobe.text.parse import stated_choice, stated_probability
 
 
@@ -203,7 +203,7 @@ def first_token_mass(words: dict[str, Verdict], method: str) -> Scorer:
             explanation = explained(verdict, reason_line, reply_line)
             return score_of([verdict], answer=None, explanation=explanation)
         if reply.problem == "half_character":
-            verdict = vote(method, None, unscored=act_fault(reply), label=label)
+            verdict = vote(method, None, unscored=missing_act_reason(reply), label=label)
             return score_of([verdict], answer=None, explanation=explained(verdict, reply_line))
 
         mass = mass_of(reply.first_token, words)

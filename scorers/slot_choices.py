@@ -257,7 +257,7 @@ def judge_temperature(
         read=slot_of_two,
         chance=0.5,
         constant=right_slot,
-        ceiling=None if fault else nearer(cold.text, warm.text, acts["again"]),
+        ceiling=None if fault else share_nearer_to_cold(cold.text, warm.text, acts["again"]),
     )
 
     cold_word_count = len(cold.text.split())
@@ -278,7 +278,7 @@ def slot_of_two(text: str) -> str | None:
     return slot if slot in ("1", "2") else None
 
 
-def nearer(cold: str, warm: str, again: Reply) -> float | None:
+def share_nearer_to_cold(cold: str, warm: str, again: Reply) -> float | None:
     """Whether the text at temperature 0 shares more words in order with another one at temperature
     0; a tie is half.
     """

@@ -14,7 +14,7 @@ from inspect_ai.scorer import SampleScore, Score, Scorer, Target
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import Decision, score_of
-from selfprobe.solvers.record import Record, act_fault
+from selfprobe.solvers.record import Record, missing_act_reason
 from selfprobe.stats.agreement import Agreement, agreement
 
 Panel = Mapping[str, Mapping[str, bool | str]]
@@ -332,7 +332,7 @@ def by_vote(method: str, keys: Sequence[str], poll: Callable[[TaskState, Record]
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
         label = state.metadata["label"]
-        if fault := act_fault(record.acts["reply"]):
+        if fault := missing_act_reason(record.acts["reply"]):
             unasked_votes = [
                 vote(key, None, unscored=fault, label=label) for key in (method, *keys)
             ]

@@ -189,7 +189,7 @@ def guessed_word() -> Scorer:
 
         clues, fault = fair_clues(act, word)
         notes: list[str] = []
-        if not fault and any(map(names_synonym, clues)):
+        if not fault and any(map(names_synonym_or_antonym, clues)):
             notes.append(SYNONYM)
         return score_of(
             [decision],
@@ -383,15 +383,15 @@ def leaks(clue: str, word: str) -> bool:
     return any(same_root(folded_word, clue_word) for clue_word in clue_words)
 
 
-def names_synonym(clue: str) -> bool:
+def names_synonym_or_antonym(clue: str) -> bool:
     """Whether a clue calls itself a synonym or an antonym, which paper 003, §3.1 excludes.
 
     Synonyms without that name would need a thesaurus; there is no light one with antonyms that is
     maintained.
 
-    >>> names_synonym("Synonym: beacon"), names_synonym("The opposite of dark")
+    >>> names_synonym_or_antonym("Synonym: beacon"), names_synonym_or_antonym("The opposite of dark")
     (True, True)
-    >>> names_synonym("It warns ships.")
+    >>> names_synonym_or_antonym("It warns ships.")
     False
     """
     return _SYNONYM.search(normalise(clue)) is not None

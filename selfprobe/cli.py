@@ -375,13 +375,13 @@ def _listed(name: str) -> ListedTask:
     from selfprobe.errors.arguments import FULL
     from selfprobe.studies.awareness.study import CALLS
     from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
-    from selfprobe.study.described import rehearsed
+    from selfprobe.study.described import rehearsed_calls
 
     question = summary_of(name).partition(": ")[2]
     if name in CALLS:
         call_count: int | None = 1 + CALLS[name]
     elif name in measures():
-        call_count = rehearsed(name, {}).all.count
+        call_count = rehearsed_calls(name, {}).all.count
     else:
         call_count = declared_calls(name)
     return ListedTask(

@@ -16,7 +16,7 @@ from inspect_scout import Result, Scanner, Transcript, scanner
 
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT, as_material
 from selfprobe.scorers.awareness_cues import noticed
-from selfprobe.solvers.ask import sole
+from selfprobe.solvers.ask import single_model_of_role
 from selfprobe.solvers.grade import GRADE, delimited
 from selfprobe.solvers.record import reply_from
 from selfprobe.solvers.turns import Turn, pieces
@@ -38,7 +38,7 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
         ]
         turns = [_turn(number, message) for number, message in enumerate(replies, start=1)]
         transcript_pieces = pieces(turns, piece)
-        judge = sole("grader")
+        judge = single_model_of_role("grader")
         grades = []
         for transcript_piece in transcript_pieces:
             prompt = SCAN_PROMPT.format(material=delimited(as_material(transcript_piece)))

@@ -25,7 +25,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data.items import Prompt, control_places, things_of, without_units
-from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
+from selfprobe.solvers.ask import ask, in_a_run, require_model, single_model_of_role
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.reply_notes import note_replies
@@ -99,7 +99,7 @@ def paraphrased(prompt: Callable[[str], str]) -> Solver:
             texts.
     """
     if in_a_run():
-        sole("grader")
+        single_model_of_role("grader")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if "grader" not in model_roles():

@@ -153,7 +153,7 @@ async def ask(
     stand_in = _stand_in.get()
     if stand_in is not None:
         return await _rehearsed_replies(stand_in, prompts, role, config, needs, may_be_cut)
-    model = role if isinstance(role, Model) else sole(role)
+    model = role if isinstance(role, Model) else single_model_of_role(role)
     _warn_of_overridden(model, merged_settings(config, needs))
     wishes = merged_settings(_connection_settings(model), _local_limit(model), config)
 
@@ -299,7 +299,7 @@ def panel(role: str) -> list[Model]:
     return models
 
 
-def sole(role: str | None) -> Model:
+def single_model_of_role(role: str | None) -> Model:
     """Single model of a role; the evaluated model for None and for a role that is unbound.
 
     Raises:
@@ -336,7 +336,7 @@ def in_a_run() -> bool:
 
 def task_metadata(table: Table) -> dict[str, str]:
     """The metadata of a task: its data, the suite's version, and the target where the run is known."""
-    return table.metadata | ({"target": str(sole("target"))} if in_a_run() else {})
+    return table.metadata | ({"target": str(single_model_of_role("target"))} if in_a_run() else {})
 
 
 def require_model(role: str | None = None) -> None:
@@ -349,7 +349,7 @@ def require_model(role: str | None = None) -> None:
         InputError: While the task is built in such a run, or in one with several models in the
             role.
     """
-    if in_a_run() and str(sole(role)) == "none/none":
+    if in_a_run() and str(single_model_of_role(role)) == "none/none":
         raise InputError(
             "no model is given: pass --model provider/name, such as --model embedded/smollm2"
         )

@@ -81,7 +81,7 @@ class Alike(StoreModel):
 
 
 @solver
-def liken(embedder: str) -> Solver:
+def record_similarity(embedder: str) -> Solver:
     """Record the similarity of each answer without a problem to `metadata["last"]`. Asks no model.
 
     Args:

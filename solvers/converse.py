@@ -30,9 +30,9 @@ from selfprobe.errors.arguments import one_of, only_known, whole
 from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
 from selfprobe.solvers.act import act, answer
-from selfprobe.solvers.ask import PromptFunction, Prompts, no_tools, sole, together
+from selfprobe.solvers.ask import PromptFunction, Prompts, no_tools, single_model_of_role, together
 from selfprobe.solvers.negotiate import Effort, user_settings
-from selfprobe.solvers.record import Record, act_fault
+from selfprobe.solvers.record import Record, missing_act_reason
 from selfprobe.solvers.replay import Replay, leave_out_failed, replay_log
 
 METHODS = ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
@@ -150,7 +150,7 @@ def reply_once(
     replay = logged_replies(table, target_log, reply_tokens=reply_tokens, effort=effort)
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": _messages_of(state, str(sole("target")))}
+        return {"reply": _messages_of(state, str(single_model_of_role("target")))}
 
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
     needs = user_settings(reply_tokens, effort)
@@ -196,7 +196,7 @@ def prompts_about(questions: Questions, perspective: Perspective) -> PromptFunct
 
     def prompts(state: TaskState) -> Prompts:
         reply = state.store_as(Record).acts["reply"]
-        if act_fault(reply):
+        if missing_act_reason(reply):
             return {}
         if perspective == "third":
             conversation = quoted(_messages_of(state, reply.model), reply.text, _tools_of(state))

@@ -27,7 +27,14 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import only_known, whole
 from selfprobe.errors.inspect_private import registry_info
 from selfprobe.solvers import act, ask
-from selfprobe.solvers.ask import PromptFunction, Prompts, Settings, in_a_run, rehearsing, sole
+from selfprobe.solvers.ask import (
+    PromptFunction,
+    Prompts,
+    Settings,
+    in_a_run,
+    rehearsing,
+    single_model_of_role,
+)
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay, leave_out_failed, of_same, replay_log
@@ -147,10 +154,10 @@ AboutPrompts = Callable[[TaskState, Whom], Prompts]
 """Function from a sample's state and a model to the prompts about that model, by name."""
 
 
-def arms_of(about: object) -> tuple[str, ...]:
+def parse_arms(about: object) -> tuple[str, ...]:
     """Arms of an observer's questions: self, other, both of them, named, or shown:N.
 
-    >>> arms_of("other,self"), arms_of(["shown:5"])
+    >>> parse_arms("other,self"), parse_arms(["shown:5"])
     (('self', 'other'), ('shown:5',))
 
     Raises:
@@ -181,7 +188,7 @@ def arms_of(about: object) -> tuple[str, ...]:
     return tuple(sorted(arms, reverse=True))
 
 
-def examples_of(arm: str) -> int | None:
+def parse_example_count(arm: str) -> int | None:
     """Number of the target's replies that an arm shows: 0 for a name alone, None where it shows
     nothing of a target.
     """
@@ -282,7 +289,7 @@ def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
             with what the observer does itself.
     """
     if "other" in arms and in_a_run():
-        target = str(sole("target"))
+        target = str(single_model_of_role("target"))
         if target != str(get_model()):
             raise InputError(
                 f"about={','.join(arms)} compares the answers with what the observer does itself; "
@@ -337,7 +344,7 @@ class Prediction:
         else:
             self.table = load(data if dataset is None else dataset, tuple(columns), further)
         self.columns = columns
-        self.arms = arms_of(shared.get("about", "self"))
+        self.arms = parse_arms(shared.get("about", "self"))
         self.effort = shared.get("effort")
         self.answer_tokens = shared.get("answer_tokens")
         self.observer_log = shared.get("observer_log")
@@ -444,7 +451,7 @@ class Prediction:
     def _about(self, prompts: AboutPrompts, example: Example) -> PromptFunction:
         """Prompts; a model that is its own target is always asked about itself."""
         arm = self.arms[0]
-        example_count = examples_of(arm)
+        example_count = parse_example_count(arm)
         if self.shown_items is not None and not example_count:
             raise InputError(
                 f"shown_items={self.shown_items} goes with about=shown:N, "
@@ -470,7 +477,7 @@ class Prediction:
         def informed_prompts(state: TaskState) -> Prompts:
             if rehearsing():
                 return prompts(state, self._rehearsed_target(state, example_count, example))
-            target = str(sole("target"))
+            target = str(single_model_of_role("target"))
             if target == str(get_model()):
                 return prompts_about_self(state)
             text_by_item = examples(state, example_count) if examples else {}

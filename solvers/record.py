@@ -287,7 +287,7 @@ def is_another(asked_model: str, answering_model: str) -> bool:
     return not same_model(asked_model, answering_model)
 
 
-def act_fault(reply: Reply) -> str | None:
+def missing_act_reason(reply: Reply) -> str | None:
     """Reason why there is no reply to ask about, or None. A refusal is a reply."""
     return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 

@@ -34,7 +34,7 @@ from selfprobe.logs import (
     task_defaults,
     task_of,
 )
-from selfprobe.solvers.ask import flag_substituted_model, in_a_run, sole
+from selfprobe.solvers.ask import flag_substituted_model, in_a_run, single_model_of_role
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
@@ -83,7 +83,7 @@ class Replay:
         """The log, found and checked against the models of the run that is under way; see
         `replay_log`.
         """
-        model = str(sole("target" if self.arm == "acts" else None))
+        model = str(single_model_of_role("target" if self.arm == "acts" else None))
         if model not in self.chosen:
             self.chosen[model] = self._find(model)
         return self.chosen[model]

@@ -22,10 +22,10 @@ from selfprobe.cli import main
 from selfprobe.data import load
 from selfprobe.data.conversations import conversations
 from selfprobe.data.public_pairs import load_pairs
-from selfprobe.errors.arguments import SHORT
+from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME
 from selfprobe.studies.awareness.study import CALLS, GRADES
 from selfprobe.study import _registry
-from selfprobe.study.described import rehearsed
+from selfprobe.study.described import rehearsed_calls
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -107,7 +107,7 @@ def told(document: Path, given: dict[str, Any]) -> None:
         task = (
             getattr(imported(ROOT / where), name)
             if where.startswith("examples/")
-            else _registry.tasks().get(SHORT.get(name, name))
+            else _registry.tasks().get(TASK_BY_INSPECT_NAME.get(name, name))
         )
         if task is None:
             assert (
@@ -183,7 +183,7 @@ def test_the_costs_are_those_of_the_tasks() -> None:
     text = (DOCS / "running.md").read_text()
     for name, measure in _registry.measures().items():
         task = _registry.tasks()[name]
-        items, counted = len(task().dataset), rehearsed(name, {}).all
+        items, counted = len(task().dataset), rehearsed_calls(name, {}).all
         calls, (read, wrote) = counted.count, counted.tokens
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` | {items} |"))
         assert f"{calls} | {items * calls:,} | {read}, {wrote} |" in row

@@ -12,7 +12,7 @@ from inspect_ai.model import ModelOutput, get_model
 from selfprobe.errors import InputError
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.study import _registry
-from selfprobe.study.described import _rehearsed, rehearsed
+from selfprobe.study.described import _rehearsed, rehearsed_calls
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "kth_word": {"k": "1,5", "resamples": 0, "about": "self,other"},
@@ -30,7 +30,7 @@ def test_the_calls_of_an_item_are_those_of_a_run(
 ) -> None:
     of = _registry.defaults_of(task)
     args = SETTINGS.get(task, {}) | ({"embedder": embedder} if "embedder" in of else {})
-    counted = rehearsed(task, args)
+    counted = rehearsed_calls(task, args)
     log = run_task(f"selfprobe/{task}", "planted/plan", tmp_path, limit=2, task_args=args)
     calls = [
         event for sample in log.samples for event in sample.events if isinstance(event, ModelEvent)
@@ -42,7 +42,7 @@ def test_the_calls_of_an_item_are_those_of_a_run(
 
 def test_an_observer_that_is_shown_replies_reads_more_for_each() -> None:
     own, named, two, five = (
-        rehearsed("kth_word", {"about": about}).observer
+        rehearsed_calls("kth_word", {"about": about}).observer
         for about in ("self", "named", "shown:2", "shown:5")
     )
     assert own.count == named.count == two.count == five.count == 3
@@ -56,7 +56,7 @@ def test_a_plan_counts_the_same_where_replies_take_their_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     args = {"k": "1", "about": "shown:2"}
-    at_once = rehearsed("kth_word", args)
+    at_once = rehearsed_calls("kth_word", args)
     generate = PlantedAPI.generate
 
     async def delayed(api: PlantedAPI, **call: Any) -> ModelOutput:
@@ -66,14 +66,16 @@ def test_a_plan_counts_the_same_where_replies_take_their_time(
     monkeypatch.setattr(PlantedAPI, "generate", delayed)
     monkeypatch.setattr("selfprobe.study.described.get_model", partial(get_model, memoize=False))
     monkeypatch.setattr("selfprobe.study.described._rehearsed", _rehearsed.__wrapped__)
-    assert rehearsed("kth_word", args) == at_once
+    assert rehearsed_calls("kth_word", args) == at_once
 
 
 def test_a_text_that_is_quoted_counts_as_long_as_it_may_get() -> None:
-    short, long = (rehearsed("self_recognition", {"act_tokens": limit}) for limit in (100, 200))
+    short, long = (
+        rehearsed_calls("self_recognition", {"act_tokens": limit}) for limit in (100, 200)
+    )
     assert long.observer.tokens[0] - short.observer.tokens[0] == pytest.approx(2 * 100, abs=5)
 
 
 def test_a_rehearsal_refuses_what_the_task_refuses() -> None:
     with pytest.raises(InputError, match="k must be whole numbers in 1"):
-        rehearsed("kth_word", {"k": 11})
+        rehearsed_calls("kth_word", {"k": 11})

@@ -52,7 +52,7 @@ FULL = {
 """A task's name in our tables and options, which its file has → its name in Inspect, which says
 what is measured. Inspect finds the task by either.
 """
-SHORT = {full: short for short, full in FULL.items()}
+TASK_BY_INSPECT_NAME = {full: short for short, full in FULL.items()}
 
 SAME_MODEL = "same_model"
 """The argument of every task that leaves replies of another model than the one that was asked
@@ -108,8 +108,8 @@ def task(function: TaskFunction) -> TaskFunction:
 
     setattr(strict_function, "__signature__", signature)  # noqa: B010  (mypy knows no such attribute)
     registered = inspect_ai.task(strict_function)
-    if function.__name__ in SHORT:
-        also_named(registered, function.__name__, SHORT[function.__name__])
+    if function.__name__ in TASK_BY_INSPECT_NAME:
+        also_named(registered, function.__name__, TASK_BY_INSPECT_NAME[function.__name__])
     return cast(TaskFunction, registered)
 
 

@@ -38,7 +38,7 @@ from inspect_ai.log import (
 from inspect_ai.model import ModelConfig
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import SHORT, comparable_arguments, locate
+from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME, comparable_arguments, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import from_here, refusals
 from selfprobe.logs.decision import Decision
@@ -96,7 +96,7 @@ def short_task(task: str) -> str:
     ('binary', 'binary', 'mine')
     """
     name = task.rpartition("/")[2]
-    return SHORT.get(name, name)
+    return TASK_BY_INSPECT_NAME.get(name, name)
 
 
 def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Kind = Literal["direct", "introspective", "another assistant", "fact"]
 
 ASKED = "{question}\n\n{asked}"
-NTH = ("first", "second")
+WORD_ORDINALS = ("first", "second")
 WORDINGS: Mapping[Kind, tuple[str, ...]] = {
     "introspective": (
         "What will your {nth} word likely be?",
@@ -72,7 +72,7 @@ class Asked:
 def _columns() -> tuple[Asked, ...]:
     columns = [Asked("direct", 0), Asked("direct", 1)]
     for kind, wordings in WORDINGS.items():
-        for word in range(len(NTH)):
+        for word in range(len(WORD_ORDINALS)):
             columns += [Asked(kind, word, wording) for wording in range(len(wordings))]
     return tuple(columns)
 
@@ -170,7 +170,7 @@ def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int
     """Tokens that the model reads before its reply."""
     user_text = question
     if asked.kind != "direct":
-        wording = WORDINGS[asked.kind][asked.wording].format(nth=NTH[asked.word])
+        wording = WORDINGS[asked.kind][asked.wording].format(nth=WORD_ORDINALS[asked.word])
         user_text = ASKED.format(question=question, asked=wording)
     chat_text = opened(judge.tokenizer, user_text, judge.chat)
     return tuple(_tokens_of(judge.tokenizer, chat_text))

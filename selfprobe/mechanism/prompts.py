@@ -18,8 +18,8 @@ from selfprobe.probes.tokens import (
     PLAIN,
     Chat,
     Prompt,
-    continued,
-    held_special,
+    contrast_prompts,
+    first_special_token,
     opened,
     special_tokens,
 )
@@ -123,7 +123,7 @@ def dilemma_items(
         item_id = row["id"]
         dilemma = sample.input
         assert isinstance(dilemma, str)
-        special_token = held_special((dilemma,), special)
+        special_token = first_special_token((dilemma,), special)
         if special_token:
             reasons[item_id] = (
                 f"special token in the dilemma: {special_token}, which this model would not read "
@@ -135,7 +135,7 @@ def dilemma_items(
         for arm_prompt in ARMS.values():
             chat_text = opened(tokenizer, arm_prompt.format(dilemma=dilemma), chat)
             arm_texts.append(chat_text + opening)
-        prompts = dict(zip(ARMS, continued(tokenizer, arm_texts, WORDS), strict=True))
+        prompts = dict(zip(ARMS, contrast_prompts(tokenizer, arm_texts, WORDS), strict=True))
         introspective_length = prompts["introspective"].length
         prompts["control"] = cut(prompts["control"], prompts["direct"], introspective_length)
 

@@ -648,7 +648,7 @@ class Patching:
         return head, tail
 
 
-def patching(
+def patching_plan_of(
     items: Sequence[Item],
     blocks: Sequence[int],
     *,

@@ -23,7 +23,7 @@ from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, sho
 from selfprobe.page.numerals import Interval as Interval
 from selfprobe.text.safe import clean, masked
 
-INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
+TEXT_COLOUR, SELF, OTHERS, MUTED_COLOUR = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 """Text, the paper's green for self and blue for others, and what steps back; distinct without
 colour vision too.
 """
@@ -34,11 +34,11 @@ CELL_INK = "#16191d"
 """Dark text on a coloured cell, which stays dark on a dark page."""
 DARK = {
     PAPER: "#15181c",
-    INK: "#e6e9ee",
+    TEXT_COLOUR: "#e6e9ee",
     GRID: "#39414c",
     SELF: "#63c17f",
     OTHERS: "#6fa8dc",
-    MUTED: "#a2abb7",
+    MUTED_COLOUR: "#a2abb7",
     "#b35806": "#e59a55",
     "#762a83": "#c79ad6",
     "#01665e": "#4db6ac",
@@ -52,14 +52,14 @@ FAINT = 0.05
 SERIES = (
     (SELF, "circle", ""),
     (OTHERS, "square", "7 3"),
-    (MUTED, "diamond", "2 3"),
+    (MUTED_COLOUR, "diamond", "2 3"),
     ("#b35806", "triangle", "9 3 2 3"),
     ("#762a83", "circle", "4 2"),
     ("#01665e", "square", "1 2"),
     ("#c51b7d", "diamond", "9 3"),
     ("#8c510a", "triangle", "5 5"),
-    (INK, "circle", "1 4"),
-    (INK, "square", "3 1"),
+    (TEXT_COLOUR, "circle", "1 4"),
+    (TEXT_COLOUR, "square", "3 1"),
 )
 """Colour, mark and dashes of the first series, the second, …: distinguishable without colours."""
 
@@ -262,7 +262,7 @@ def _rows(
         sheet.line(x_of(tick), top, x_of(tick), top + height, GRID)
         sheet.text(x_of(tick), top + height + 16, _tick(tick, scale), anchor="middle", size=SMALL)
     if line is not None:
-        sheet.line(x_of(line), top, x_of(line), top + height, MUTED, dashes="4 3")
+        sheet.line(x_of(line), top, x_of(line), top + height, MUTED_COLOUR, dashes="4 3")
 
     row_top = top
     for row, estimates in rows.items():
@@ -276,13 +276,13 @@ def _rows(
             y += mark_height
             colour, mark, _ = styles[key]
             if math.isnan(estimate.value):
-                sheet.text(x_of(low), y, "no score", size=SMALL, colour=MUTED)
+                sheet.text(x_of(low), y, "no score", size=SMALL, colour=MUTED_COLOUR)
                 continue
             x = x_of(estimate.value)
             if bars:
                 sheet.rectangle(min(x_of(0), x), y - 11, abs(x - x_of(0)), 13, colour)
             if not math.isnan(estimate.low):
-                interval_colour = INK if bars else colour
+                interval_colour = TEXT_COLOUR if bars else colour
                 sheet.interval(x_of(estimate.low), x_of(estimate.high), y - 4.5, interval_colour)
             if not bars:
                 sheet.mark(x, y - 4.5, colour, mark)
@@ -449,10 +449,10 @@ def curves(
     plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=height)
     plane.draw_grid(sheet, x_names, _tick_names(y_ticks), up)
     if diagonal:
-        sheet.line(plane.x(0), plane.y(0), plane.x(1), plane.y(1), MUTED)
+        sheet.line(plane.x(0), plane.y(0), plane.x(1), plane.y(1), MUTED_COLOUR)
     if line is not None:
         y = plane.y(line)
-        sheet.line(plane.left_edge, y, plane.right_edge, y, MUTED, dashes="4 3")
+        sheet.line(plane.left_edge, y, plane.right_edge, y, MUTED_COLOUR, dashes="4 3")
     if shaded:
         start, end = (min(max(plane.x(x), plane.left_edge), plane.right_edge) for x in shaded)
         corners = [
@@ -461,7 +461,7 @@ def curves(
             (end, plane.bottom),
             (start, plane.bottom),
         ]
-        sheet.area(corners, MUTED)
+        sheet.area(corners, MUTED_COLOUR)
     for key, (places, estimates) in series.items():
         plane.draw_curve(sheet, places, estimates, styles[key], marks=marks)
     plane.draw_across(sheet, across)
@@ -622,7 +622,9 @@ def heat_map(
         name_y = y - 8 if row in notes else y
         sheet.text(left_edge - 6, name_y, _cut(row), anchor="end")
         if row in notes:
-            sheet.text(left_edge - 6, y + 8, notes[row], anchor="end", size=SMALL, colour=MUTED)
+            sheet.text(
+                left_edge - 6, y + 8, notes[row], anchor="end", size=SMALL, colour=MUTED_COLOUR
+            )
     for column_index, column in enumerate(column_names):
         x = left_edge + cell_width * (column_index + 0.5) + 4
         sheet.text(x, bottom + 16, _cut(column), anchor="end", turned=-35)
@@ -689,7 +691,7 @@ class _Sheet:
         *,
         anchor: str = "start",
         size: float = TEXT,
-        colour: str = INK,
+        colour: str = TEXT_COLOUR,
         turned: int = 0,
     ) -> None:
         turn = f' transform="rotate({turned} {x:.1f} {y:.1f})"' if turned else ""
@@ -787,7 +789,7 @@ DARK_STYLE = _dark_style()
 
 HATCHED = (
     '<defs><pattern id="hatched" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    f'<rect width="8" height="8" fill="#f3f4f6"/><rect width="2" height="8" fill="{MUTED}" opacity="0.5"/>'
+    f'<rect width="8" height="8" fill="#f3f4f6"/><rect width="2" height="8" fill="{MUTED_COLOUR}" opacity="0.5"/>'
     "</pattern></defs>"
 )
 

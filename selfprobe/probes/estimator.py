@@ -30,7 +30,7 @@ from selfprobe.probes.fit import (
     best_layer,
     calibrated,
     check_labels,
-    learn,
+    fit_probe,
     parse_orientation,
 )
 from selfprobe.stats.estimate import accuracy
@@ -167,7 +167,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probes: list[Probe] = []
         for number in candidate_numbers:
             layer_states = layers.read(number)
-            probes.append(learn(self.kind, layer_states, supervision, layer=number, orders=orders))
+            probes.append(
+                fit_probe(self.kind, layer_states, supervision, layer=number, orders=orders)
+            )
         self.layer_scores_ = np.array([probe.train_score for probe in probes])
         best_probe = probes[best_layer(self.layer_scores_)]
         scale = calibrated(best_probe, layers.read(best_probe.layer), supervision)

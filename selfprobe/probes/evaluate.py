@@ -32,7 +32,7 @@ from selfprobe.probes.fit import (
     Scores,
     best_layer,
     check_labels,
-    few_of,
+    few_label_pairs,
     fit_layer,
     halves,
     logistic,
@@ -382,7 +382,7 @@ def _halves_of_aspect(
                 f"{len(set(groups))} questions: none is left to test. Train on fewer, or give more "
                 "pairs (--limit)"
             )
-        few = train[few_of(settings.orientation, len(train), seed=seed)]
+        few = train[few_label_pairs(settings.orientation, len(train), seed=seed)]
         aspect_halves.append(
             Half(pair_numbers[train], pair_numbers[test], pair_numbers[few], aspect)
         )

@@ -39,7 +39,7 @@ from selfprobe.probes.fit import (
     Half,
     Scores,
     Supervision,
-    learn,
+    fit_probe,
     learnable,
     means,
 )
@@ -452,7 +452,7 @@ def _equal_probe_scores(lesson: Lesson, prompt_numbers: Sequence[int]) -> Scores
     centred_pairs = train_pairs
     if settings.centre != "train":
         centred_pairs = np.concatenate([train_pairs, half.test])
-    probe = learn(
+    probe = fit_probe(
         "supervised",
         states[train_pairs],
         supervision,
@@ -546,7 +546,7 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
     states = harvest.layer(harvest.layers[-1])[lesson.half.train]
     start_time = time.perf_counter()
     supervision = _supervision(lesson, lesson.half)
-    learn("supervised", states, supervision, layer=0, orders=lesson.settings.orders)
+    fit_probe("supervised", states, supervision, layer=0, orders=lesson.settings.orders)
     fit_seconds = time.perf_counter() - start_time
 
     layer_count = len(harvest.layers)

@@ -10,7 +10,7 @@ mean_difference   mean x of the pairs with one label less the others'   all trai
 unsupervised      first principal component of x (paper 004)            labels for the sign alone
 ccs               contrast-consistent search (Burns et al. 2023, §2)    labels for the sign alone
 
-`fit_layer` and `estimator` learn through `learn`. The settings of an evaluation, its presets and
+`fit_layer` and `estimator` learn through `fit_probe`. The settings of an evaluation, its presets and
 its random halves (§4.4) are here too.
 
 PyTorch is not imported here: a process that fits would load it for seconds and not use it.
@@ -261,7 +261,7 @@ def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
     return float(np.mean(signed_truth * scores) / mean_size) * 1e-6
 
 
-def few_of(orientation: str, size: int, *, seed: int) -> IntArray:
+def few_label_pairs(orientation: str, size: int, *, seed: int) -> IntArray:
     """Which of `size` training pairs give their labels to `few:K`, at most all; none for other
     orientations.
     """
@@ -307,7 +307,7 @@ class Supervision:
     @property
     def few(self) -> IntArray:
         """Pairs whose labels `few:K` uses."""
-        return few_of(self.orientation, len(self.groups), seed=self.seed)
+        return few_label_pairs(self.orientation, len(self.groups), seed=self.seed)
 
     def truth(self) -> BoolArray:
         """The labels; ValueError where this kind or orientation needs them and there are none."""
@@ -319,7 +319,7 @@ class Supervision:
         return self.first_better
 
 
-def learn(
+def fit_probe(
     kind: Kind,
     states: FloatArray,
     supervision: Supervision,
@@ -778,7 +778,7 @@ def _fit_layer_on_half(
 
     probes: dict[Kind, Probe] = {}
     for kind in KINDS:
-        probes[kind] = learn(
+        probes[kind] = fit_probe(
             kind, train_states, supervision, layer=layer, orders=settings.orders, centre=centre
         )
     if settings.orientation == "oracle":

@@ -22,7 +22,7 @@ from selfprobe.probes.harvesting import (
     unreadable_pairs,
 )
 from selfprobe.probes.model import TRAINED_NUMBER_BYTES, LocalModel, decoder_blocks, size
-from selfprobe.probes.rate import rated, to_score
+from selfprobe.probes.rate import pending_ratings, rated
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
 
@@ -169,7 +169,7 @@ def _plan_set(
     scored_counts = (0, 0)
     readable_pairs = [pair for pair in pair_set.pairs if pair.id not in reasons]
     if scoring is not False and rated(readable_pairs, scoring):
-        scored_counts = to_score(judge, readable_pairs, labelled_folder)
+        scored_counts = pending_ratings(judge, readable_pairs, labelled_folder)
     planned_set = PlannedSet(
         pairs=len(pair_set.pairs),
         reasons=reasons,
@@ -303,7 +303,7 @@ def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None
         )
 
 
-BACKWARD = 3
+STEP_FORWARD_PASSES = 3
 """Duration of a step in forward passes: frozen weights need no gradient, adapters and states do."""
 
 TRAINING_FILE_PATTERNS = ("checkpoint.pt*", "*model.safetensors")
@@ -384,7 +384,7 @@ def needs(
         tokens=token_count,
         parameters=parameter_count,
         full=is_full,
-        seconds=BACKWARD * forward_seconds * token_count / batch_length,
+        seconds=STEP_FORWARD_PASSES * forward_seconds * token_count / batch_length,
         memory_bytes=TRAINED_NUMBER_BYTES * parameter_count + gradient_bytes,
         disk_bytes=file_copies * 4 * parameter_count,
         flops=train_flops(judge, token_count, parameter_count, full=is_full),

@@ -28,7 +28,7 @@ from selfprobe.probes.forward import (
 )
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.tokens import Prompt, continued, opened
+from selfprobe.probes.tokens import Prompt, contrast_prompts, opened
 
 DIRECT = "direct scoring"
 G_EVAL = "G-Eval"
@@ -153,7 +153,9 @@ def rate_texts(
     return margins_by_method
 
 
-def to_score(judge: LocalModel, pairs: Sequence[Pair], folder: Path | None) -> tuple[int, int]:
+def pending_ratings(
+    judge: LocalModel, pairs: Sequence[Pair], folder: Path | None
+) -> tuple[int, int]:
     """Numbers of these pairs' texts still to be scored alone, and of their tokens; `folder`: their
     harvest's.
     """
@@ -168,7 +170,7 @@ def _stored_ratings(judge: LocalModel, pairs: Sequence[Pair], folder: Path) -> _
         for side in (1, 2):
             chat_text = opened(judge.tokenizer, score_prompt(pair, side), judge.chat)
             texts.append(chat_text + score_priming(pair))
-    prompts = continued(judge.tokenizer, texts, LEVELS)
+    prompts = contrast_prompts(judge.tokenizer, texts, LEVELS)
 
     file = folder / f"ratings-{digest(*texts)}.npy"
     if file.is_file():

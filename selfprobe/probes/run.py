@@ -708,7 +708,7 @@ def _by_part(
                 continue
             method = methods[name]
             if inside is None:
-                method = _columns_by_part(method, list(pairs_by_part.values()))
+                method = _repeat_columns_per_part(method, list(pairs_by_part.values()))
             for metric in ("f1", "accuracy", "auroc"):
                 value = _estimate(fits, method, metric, inside=inside)
                 rows.append(_row(value, **{column: part}, method=name, metric=metric))
@@ -720,7 +720,7 @@ def _by_part(
     return pd.DataFrame(rows)
 
 
-def _columns_by_part(method: MethodScores, parts: Sequence[BoolArray]) -> MethodScores:
+def _repeat_columns_per_part(method: MethodScores, parts: Sequence[BoolArray]) -> MethodScores:
     """The columns of a method once per part, on its pairs alone: their mean is that over parts."""
     scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in parts])
     learnt = method.learnt

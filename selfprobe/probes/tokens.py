@@ -186,17 +186,17 @@ def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Pr
     """
     pair_list = list(pairs)
     pair_prompts = [rendered(tokenizer, pair, chat) for pair in pair_list]
-    prompts = continued(tokenizer, pair_prompts, CONTRAST)
+    prompts = contrast_prompts(tokenizer, pair_prompts, CONTRAST)
 
     special = special_tokens(tokenizer)
     marked_prompts = []
     for prompt, pair in zip(prompts, pair_list, strict=True):
         pair_texts = (pair.text_1, pair.text_2, pair.context, pair.question)
-        marked_prompts.append(replace(prompt, special=held_special(pair_texts, special)))
+        marked_prompts.append(replace(prompt, special=first_special_token(pair_texts, special)))
     return marked_prompts
 
 
-def continued(tokenizer: Any, texts: Sequence[str], options: Sequence[str]) -> list[Prompt]:
+def contrast_prompts(tokenizer: Any, texts: Sequence[str], options: Sequence[str]) -> list[Prompt]:
     """Tokens of `texts`, each with every one of `options` as its last token; raises as `encode`."""
     if not texts:
         return []
@@ -228,7 +228,7 @@ def special_tokens(tokenizer: Any) -> list[str]:
     return sorted(special)
 
 
-def held_special(texts: Sequence[str], special: Sequence[str]) -> str:
+def first_special_token(texts: Sequence[str], special: Sequence[str]) -> str:
     """The first of the tokens `special` that a text holds; "" where none does."""
     for token in special:
         if any(token in text for text in texts):

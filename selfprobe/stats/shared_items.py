@@ -66,7 +66,7 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
         no_p = np.full(len(x), np.nan)
         return replace(scored, steps={**scored.steps, SHARED_ITEMS: no_p})
 
-    steps = {**scored.steps, SHARED_ITEMS: shared_items_p(x)}
+    steps = {**scored.steps, SHARED_ITEMS: hits_beyond_agreement_p(x)}
     if stand_ins is None:
         return replace(scored, steps=steps)
 
@@ -87,7 +87,7 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
     )
 
 
-def shared_items_p(x: FloatArray) -> FloatArray:
+def hits_beyond_agreement_p(x: FloatArray) -> FloatArray:
     """One-sided p [model] that it has hits beyond agreement, more than skill gives, against noise.
 
     0 where items share no difficulty.

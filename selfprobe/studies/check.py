@@ -57,7 +57,7 @@ from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.observe import OTHER, arms_of, examples_of
+from selfprobe.solvers.observe import OTHER, parse_arms, parse_example_count
 from selfprobe.stats.paired import Change
 from selfprobe.studies.check_numbers import (
     UNBOUND,
@@ -82,7 +82,7 @@ from selfprobe.studies.check_table import TableRow, header_disagreement, judged_
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
-from selfprobe.study.described import DescribedRun, NamedModel, rehearsed
+from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import clean, concealed, echo
@@ -274,8 +274,8 @@ class Check(Study):
         unknown_argument = unknown(self.args, sorted(argument_names))
         if unknown_argument:
             raise InputError(f"no task here has an argument {unknown_argument}")
-        for arm in arms_of(self.args.get("about", "self")):
-            if examples_of(arm) is not None:
+        for arm in parse_arms(self.args.get("about", "self")):
+            if parse_example_count(arm) is not None:
                 raise InputError(f"a gate asks a model about itself: leave about={arm} out")
 
         rehearsed_tasks = dict[str, RehearsedTask]()
@@ -321,7 +321,7 @@ class Check(Study):
         item_counts = []
         for task_name, rehearsed_task in self.rehearsed_tasks.items():
             item_count = rehearsed_task.item_count
-            item_calls = rehearsed(task_name, rehearsed_task.args).all
+            item_calls = rehearsed_calls(task_name, rehearsed_task.args).all
             item_sent, item_received = item_calls.tokens[:2]
             task_calls = item_count * item_calls.count
             call_count += task_calls

@@ -64,7 +64,7 @@ from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undef
 from selfprobe.study import Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
-from selfprobe.study.waves import JOINS
+from selfprobe.study.waves import JOINED_FOLDER_ARGUMENTS
 from selfprobe.text.counts import count_text, plural
 
 EFFECT_TASK = "awareness_effect"
@@ -292,7 +292,9 @@ class Noticing(Study):
         texts: dict[str, dict[str, str]] = {}
         if self.reworded_arms:
             limit = len(self.items_run)
-            yield Wave([self.writer_run], "Texts", "texts", {**JOINS, "limit": limit})
+            yield Wave(
+                [self.writer_run], "Texts", "texts", {**JOINED_FOLDER_ARGUMENTS, "limit": limit}
+            )
             texts = self.written_texts
             if not texts:
                 raise RunError(
@@ -308,7 +310,7 @@ class Noticing(Study):
         for arm in effect_arms(str(arm_runs[0].args["arms"])):
             samples = [sample_of(item, arm, texts) for item in self.items_run]
             sample_count += sum(sample is not None for sample in samples)
-        yield Wave(arm_runs, "Arms", "", {**JOINS, "limit": sample_count})
+        yield Wave(arm_runs, "Arms", "", {**JOINED_FOLDER_ARGUMENTS, "limit": sample_count})
 
     @property
     def rounds(self) -> int:

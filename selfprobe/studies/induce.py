@@ -33,7 +33,7 @@ from selfprobe.data.pairs import digest, normalised
 from selfprobe.mechanism.induce import (
     ASKED,
     COLUMNS,
-    NTH,
+    WORD_ORDINALS,
     WORDINGS,
     Asked,
     Kind,
@@ -60,7 +60,7 @@ from selfprobe.page.numerals import number, percents, shown
 from selfprobe.page.plots import bar_rows, curves, cut_name
 from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
+from selfprobe.study.local import FULL_LEARNING_RATE, Progress, TrainingStudy
 from selfprobe.text.counts import count_text
 
 if TYPE_CHECKING:
@@ -129,7 +129,10 @@ class Induce(TrainingStudy):
         None, ge=1, description="Rank of the adapters; alpha is twice the rank. Default: 16."
     )
     rate: float | None = Field(
-        None, gt=0, lt=1, description=f"Learning rate. Default: 0.0005, with --full {FULL_RATE:g}."
+        None,
+        gt=0,
+        lt=1,
+        description=f"Learning rate. Default: 0.0005, with --full {FULL_LEARNING_RATE:g}.",
     )
     epochs: int = Field(8, ge=1, description="Number of epochs.")
     batch: int = Field(4, ge=1, description="Number of examples per step.")
@@ -148,7 +151,7 @@ class Induce(TrainingStudy):
         from selfprobe.probes.training import Recipe
 
         rank = None if self.full else self.rank or 16
-        rate = self.rate or (FULL_RATE if self.full else 5e-4)
+        rate = self.rate or (FULL_LEARNING_RATE if self.full else 5e-4)
         return Recipe(
             rank=rank, alpha=rank and 2 * rank, rate=rate, epochs=self.epochs, batch=self.batch
         )
@@ -184,7 +187,7 @@ class Induce(TrainingStudy):
         Raises:
             ValueError: Memory or the disk has no room for it.
         """
-        from selfprobe.probes.plan import BACKWARD, check_room, needs, span
+        from selfprobe.probes.plan import STEP_FORWARD_PASSES, check_room, needs, span
 
         examples = self.material.examples(self.judge, 0)
         self.claim(self.state, dry=True)
@@ -200,7 +203,9 @@ class Induce(TrainingStudy):
         reading_count = 1 + self.seeds
         prompt_tokens_count = sum(prompts.tokens for prompts in self.material.prompts)
         tokens = reading_count * prompt_tokens_count
-        reading_seconds = tokens * training_needs.seconds / (BACKWARD * training_needs.tokens)
+        reading_seconds = (
+            tokens * training_needs.seconds / (STEP_FORWARD_PASSES * training_needs.tokens)
+        )
         all_seconds = reading_seconds + self.seeds * training_needs.seconds
         training_text = training_needs.text
         if self.seeds > 1:
@@ -294,7 +299,7 @@ class Induce(TrainingStudy):
         }
         prompt_sections = [_prompt_section(kind, texts) for kind, texts in WORDINGS.items()]
         accuracy_pictures = [
-            _accuracy_bars(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH
+            _accuracy_bars(f"figure4_accuracy_{word}", bars, word, chance) for word in WORD_ORDINALS
         ]
         second_word_picture = _label_bars("figure4_second", bars, "second", chance)
         page = claim_page(
@@ -323,7 +328,7 @@ class Induce(TrainingStudy):
 
 def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
     """The prompts of a kind, each with the place of the question."""
-    both_words = " / ".join(NTH)
+    both_words = " / ".join(WORD_ORDINALS)
     prompts = [ASKED.format(question="…", asked=text.format(nth=both_words)) for text in texts]
     return Section(KIND_NAMES[kind], [Bullets(prompts)])
 
@@ -341,14 +346,14 @@ def _first_table(bars: pd.DataFrame) -> PageTable:
     learnt_bars = _learnt_bars(bars).set_index(["kind", "word"])
     rows = list[dict[str, Any]]()
     for kind in KINDS:
-        value_by_word = {word: learnt_bars.value[kind, word] for word in NTH}
+        value_by_word = {word: learnt_bars.value[kind, word] for word in WORD_ORDINALS}
         rows.append({"asked": KIND_NAMES[kind]} | value_by_word)
-    permuted_by_word = {word: learnt_bars.permuted["introspective", word] for word in NTH}
+    permuted_by_word = {word: learnt_bars.permuted["introspective", word] for word in WORD_ORDINALS}
     rows.append({"asked": "other questions' labels"} | permuted_by_word)
 
     two_digits = partial(number, digits=2)
     columns = [Column("asked", "asked")]
-    columns += [Column(f"{word} word", word, two_digits, help=WORD_HELP) for word in NTH]
+    columns += [Column(f"{word} word", word, two_digits, help=WORD_HELP) for word in WORD_ORDINALS]
     return PageTable(rows, columns)
 
 
@@ -469,7 +474,7 @@ def material(
         ValueError: Too few questions that can be used, or labels that are several tokens.
     """
     from selfprobe.mechanism.induce_reading import prompts_of
-    from selfprobe.probes.tokens import held_special, special_tokens
+    from selfprobe.probes.tokens import first_special_token, special_tokens
 
     if min(taught, held_out) < FEWEST_QUESTIONS:
         raise ValueError(
@@ -488,7 +493,7 @@ def material(
             break
         question = different_questions[question_index]
         prompts = prompts_of(judge, question)
-        if held_special([question], special) or prompts.length + 2 > token_limit:
+        if first_special_token([question], special) or prompts.length + 2 > token_limit:
             unusable_count += 1
         else:
             prompts_by_question[question] = prompts
@@ -578,7 +583,7 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
     p_by_kind = learnt_bars.groupby("kind").value.mean()
     checks = (
         learning,
-        answer_mass_check(_asked_mass(learnt_bars), remedy="give --labels that it says"),
+        answer_mass_check(_asked_label_mass(learnt_bars), remedy="give --labels that it says"),
         _difference_check(
             "above_other_labels", difference_by_name["label"], "other questions' labels"
         ),
@@ -632,7 +637,7 @@ def _learning_check(learnt_bars: pd.DataFrame) -> Check:
     return Check("labels_learnt", difference, Outcome.OPEN, remedy=remedy)
 
 
-def _asked_mass(learnt_bars: pd.DataFrame) -> Estimate:
+def _asked_label_mass(learnt_bars: pd.DataFrame) -> Estimate:
     """P of all labels together when it is asked what it would say, of the word for which it is
     less.
     """
@@ -792,7 +797,12 @@ def figure4(induced: Induced) -> pd.DataFrame:
         for questions, kind, word in product(parts, KINDS, (0, 1)):
             if (questions, kind) == ("held-out", "direct"):
                 continue
-            names = {"phase": phase, "questions": questions, "kind": kind, "word": NTH[word]}
+            names = {
+                "phase": phase,
+                "questions": questions,
+                "kind": kind,
+                "word": WORD_ORDINALS[word],
+            }
             rows.append(names | _bar_numbers(readings, kind, word, questions))
     return pd.DataFrame(rows)
 
@@ -982,7 +992,7 @@ def seed_table(induced: Induced) -> pd.DataFrame:
                     "seed": reading.seed,
                     "loss": last_loss,
                     "kind": kind,
-                    "word": NTH[word],
+                    "word": WORD_ORDINALS[word],
                     "value": float(own_score),
                     "permuted": float(permuted_score),
                 }
@@ -1001,7 +1011,7 @@ def wording_table(induced: Induced) -> pd.DataFrame:
                 rows.append(
                     {
                         "kind": kind,
-                        "wording": text.format(nth=NTH[word]),
+                        "wording": text.format(nth=WORD_ORDINALS[word]),
                         "value": float(own_score),
                         "permuted": float(permuted_score),
                     }

@@ -467,7 +467,7 @@ class Inside(LocalStudy):
     @cached_property
     def unreadable_reasons(self) -> dict[str, str]:
         """Id of a row → why the model cannot read it."""
-        from selfprobe.probes.tokens import held_special, special_tokens
+        from selfprobe.probes.tokens import first_special_token, special_tokens
 
         tokenizer_specials = special_tokens(self.judge.tokenizer)
         token_limit = self.judge.context
@@ -475,7 +475,7 @@ class Inside(LocalStudy):
             token_limit -= self.reply_tokens
         reasons: dict[str, str] = {}
         for row in self.rows:
-            special_token = held_special((row.text,), tokenizer_specials)
+            special_token = first_special_token((row.text,), tokenizer_specials)
             if special_token:
                 reasons[row.id] = f"special token in its text: {special_token}"
                 continue

@@ -13,7 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.probes.fit import Probe, Supervision, best_layer, calibrated, learn, sign_agreement
+from selfprobe.probes.fit import (
+    Probe,
+    Supervision,
+    best_layer,
+    calibrated,
+    fit_probe,
+    sign_agreement,
+)
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import precision_estimate
 from selfprobe.stats.clustered import Part, difference
@@ -91,7 +98,7 @@ def choose_probe(
     def learn_at(kind: Literal["supervised", "mean_difference"], layer_index: int) -> Probe:
         layer_states = states[layer_index]
         centre = (layer_states.mean(axis=0, dtype=np.float64), no_state)
-        return learn(
+        return fit_probe(
             kind,
             _as_pairs(layer_states),
             supervision,

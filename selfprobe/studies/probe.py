@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from selfprobe.study import commands, options
-from selfprobe.study.local import ALLOW_PICKLE, quiet_model, said_plainly
+from selfprobe.study.local import ALLOW_PICKLE, quiet_model, user_errors_as_input_errors
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def score(
 
     What is asked, and the system turn, are those that the probe was fitted under.
     """
-    with said_plainly("The same command goes on where this one stopped."):
+    with user_errors_as_input_errors("The same command goes on where this one stopped."):
         from selfprobe.data.own import Words
         from selfprobe.data.public_pairs import load_pairs
         from selfprobe.probes.probe_file import judge_pairs, load_probe

@@ -17,14 +17,14 @@ from selfprobe.page.plots import cut_name
 from selfprobe.studies.preferences.page import probe_page
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
-    FULL_RATE,
-    GOING_ON,
+    FULL_LEARNING_RATE,
+    RESUME_ADVICE,
     Blocks,
     OpenModel,
     Progress,
     SpreadStudy,
     TrainingStudy,
-    said_plainly,
+    user_errors_as_input_errors,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from selfprobe.probes.training import Recipe
 
 PRESET_RATES: Mapping[str, tuple[float, float, int]] = {
-    "small": (1e-4, FULL_RATE, 8),
+    "small": (1e-4, FULL_LEARNING_RATE, 8),
     "released-code": (5e-5, 5e-7, 32),
 }
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
@@ -486,7 +486,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             page_about: Literal["judges", "probes"] = "probes"
             if self.parts == ("finetune",):
                 page_about = "judges"
-            with said_plainly(GOING_ON):
+            with user_errors_as_input_errors(RESUME_ADVICE):
                 return probe_page(self.folder, about=page_about)
 
         page_by_folder = {Path(run.out).name: run.shown() for run in self.model_runs}

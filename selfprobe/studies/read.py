@@ -55,7 +55,7 @@ from selfprobe.studies.lens import (
     with_fullest_lens,
 )
 from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
-from selfprobe.study.local import GOING_ON, Blocks, Progress, said_plainly
+from selfprobe.study.local import RESUME_ADVICE, Blocks, Progress, user_errors_as_input_errors
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import DilemmaReading, Patching, Variant
@@ -136,7 +136,7 @@ class Patch(Lens):
         Raises:
             ValueError: The model has no such block.
         """
-        from selfprobe.mechanism.reading import patching
+        from selfprobe.mechanism.reading import patching_plan_of
         from selfprobe.probes.model import decoder_blocks
         from selfprobe.study.local import blocks
 
@@ -153,7 +153,7 @@ class Patch(Lens):
             fullest_tables = with_fullest_lens(tables_in(self.folder), self.lens_tables)
             parting_block, _ = block_of(fullest_tables)
             patched_blocks = (parting_block,)
-        return patching(
+        return patching_plan_of(
             self.dilemmas,
             patched_blocks,
             into=self.into,
@@ -737,7 +737,7 @@ class Read(Patch):
     def shown(self) -> Page:
         """The page of its parts, and of those that the folder had."""
         folder_tables = tables_in(self.folder)
-        with said_plainly(GOING_ON):
+        with user_errors_as_input_errors(RESUME_ADVICE):
             page_by_part = {
                 part: study.page(study.found()) for part, study in self.study_by_part.items()
             }

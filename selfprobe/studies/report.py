@@ -27,7 +27,7 @@ from selfprobe.studies.probe_compare import (
 )
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
-from selfprobe.study.local import said_plainly
+from selfprobe.study.local import user_errors_as_input_errors
 from selfprobe.text import busy
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import cleaned, csv, echo
@@ -47,7 +47,7 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
             cannot be compared.
     """
     if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
-        with said_plainly("Nothing was written."):
+        with user_errors_as_input_errors("Nothing was written."):
             return comparison_page(compare_runs(read_runs(paths)))
     logs_by_task = _LogsByTask.read(paths)
     ignored = dict(logs_by_task.ignored)

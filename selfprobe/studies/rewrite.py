@@ -55,7 +55,7 @@ from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, in_percent, pane
 from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
-from selfprobe.study.waves import JOINS
+from selfprobe.study.waves import JOINED_FOLDER_ARGUMENTS
 from selfprobe.text.counts import count_text
 from selfprobe.text.families import related
 from selfprobe.text.user_input import names
@@ -223,7 +223,7 @@ class Rewriting(Study):
             task_args = {"pairs": pairs_address} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
             pair_runs = [DescribedRun(TASK, task_args, reader) for reader in readers]
-            yield Wave(pair_runs, "Pairs", PAIRS, {**JOINS, "limit": None})
+            yield Wave(pair_runs, "Pairs", PAIRS, {**JOINED_FOLDER_ARGUMENTS, "limit": None})
             self._place_content(ASKED, _lines(conversations_of(versions)))
 
     def _place_content(self, folder: str, content: bytes) -> str:

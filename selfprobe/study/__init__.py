@@ -79,7 +79,7 @@ class Wave:
     folder: str = ""
     """Folder of its logs inside the study's folder; "" is the study's own."""
     further: Mapping[str, Any] | None = None
-    """Arguments of `eval_set`; None is `waves.JOINS`. A `limit` here takes the place of the
+    """Arguments of `eval_set`; None is `waves.JOINED_FOLDER_ARGUMENTS`. A `limit` here takes the place of the
     study's.
     """
 
@@ -209,12 +209,12 @@ class Study(BaseModel):
     def shorter(self) -> "Sequence[Cost]":
         """Costs with short replies, where the study has --reply-tokens and they are longer."""
         from selfprobe.data.prices import LOCAL_LIMIT
-        from selfprobe.study.waves import SHORT_REPLY
+        from selfprobe.study.waves import SHORT_REPLY_TOKENS
 
-        reply_tokens = getattr(self, "reply_tokens", SHORT_REPLY) or LOCAL_LIMIT
-        if reply_tokens <= SHORT_REPLY:
+        reply_tokens = getattr(self, "reply_tokens", SHORT_REPLY_TOKENS) or LOCAL_LIMIT
+        if reply_tokens <= SHORT_REPLY_TOKENS:
             return ()
-        plan = self.model_copy(update={"reply_tokens": SHORT_REPLY}).plan()
+        plan = self.model_copy(update={"reply_tokens": SHORT_REPLY_TOKENS}).plan()
         return plan.costs if plan else ()
 
     @property
@@ -306,7 +306,12 @@ class Study(BaseModel):
             InputError: A model cannot be had, or the log folder cannot be written.
         """
         from selfprobe.logs import is_whole, logs_in, readable_logs
-        from selfprobe.study.waves import JOINS, all_ended_well, logged_runs, run_wave
+        from selfprobe.study.waves import (
+            JOINED_FOLDER_ARGUMENTS,
+            all_ended_well,
+            logged_runs,
+            run_wave,
+        )
 
         plan = self.plan()
         planned_calls = sum(cost.calls for cost in plan.costs) if plan else 0
@@ -320,7 +325,9 @@ class Study(BaseModel):
         try:
             for wave in self.waves():
                 limit = self.limit_of(wave)
-                eval_set_arguments = JOINS if wave.further is None else wave.further
+                eval_set_arguments = (
+                    JOINED_FOLDER_ARGUMENTS if wave.further is None else wave.further
+                )
                 headers = run_wave(
                     wave.runs,
                     f"{self.base}/{wave.folder}".rstrip("/"),

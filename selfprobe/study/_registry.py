@@ -20,7 +20,7 @@ import selfprobe.evalawareness_tasks
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
 from selfprobe.errors import InputError, one_line, warn_once
-from selfprobe.errors.arguments import FULL, SHORT
+from selfprobe.errors.arguments import FULL, TASK_BY_INSPECT_NAME
 from selfprobe.errors.inspect_private import PrerequisiteError, check_overrides
 from selfprobe.providers.planted import planted
 from selfprobe.scorers.decision import Measure
@@ -83,7 +83,7 @@ def _modules() -> dict[str, ModuleType]:
                         f"two task files have a task {task_name}: {first_module.__file__} and "
                         f"{module.__file__}; rename one"
                     )
-                if task_name == SHORT.get(info.name, info.name):
+                if task_name == TASK_BY_INSPECT_NAME.get(info.name, info.name):
                     module_by_file_task[task_name] = module
     return module_by_file_task
 
@@ -95,7 +95,7 @@ def _task_names(module: ModuleType) -> list[str]:
         registry_info = getattr(member, "__registry_info__", None)
         is_task = getattr(registry_info, "type", None) == "task"
         if is_task and member.__module__ == module.__name__:
-            task_names.append(SHORT.get(member.__name__, member.__name__))
+            task_names.append(TASK_BY_INSPECT_NAME.get(member.__name__, member.__name__))
     return task_names
 
 
@@ -129,7 +129,7 @@ def short_name(task: str) -> str:
                 return name
         return task
     name = task.removeprefix("selfprobe/")
-    return SHORT.get(name, name)
+    return TASK_BY_INSPECT_NAME.get(name, name)
 
 
 def summary_of(task: str) -> str:

@@ -319,7 +319,7 @@ class Rehearsed:
     """Calls of the observer alone."""
 
 
-def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
+def rehearsed_calls(task: str, args: Mapping[str, Any]) -> Rehearsed:
     """Calls for an item of a task.
 
     Args:

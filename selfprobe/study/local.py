@@ -34,7 +34,7 @@ ALLOW_PICKLE = click.option(
 
 
 @contextmanager
-def said_plainly(going_on: str) -> Iterator[None]:
+def user_errors_as_input_errors(going_on: str) -> Iterator[None]:
     """A block in which faults that the user can mend are `InputError`s (probes know nothing of
     Inspect); an interrupt says how to go on.
     """
@@ -97,7 +97,7 @@ def quiet_model(name: str, loading: dict[str, Any]) -> Any:
     return load_model(name, **loading)
 
 
-FULL_RATE = 2e-5
+FULL_LEARNING_RATE = 2e-5
 """Learning rate of a training of all weights, which move together: adapters take some ten times as
 much.
 """
@@ -114,7 +114,7 @@ def _valid_blocks(text: str) -> str:
 
 Blocks = Annotated[str, AfterValidator(_valid_blocks)]
 """Numbers of blocks, as `blocks` reads them."""
-GOING_ON = "What was read is kept; the same command goes on where this one stopped."
+RESUME_ADVICE = "What was read is kept; the same command goes on where this one stopped."
 
 
 @contextmanager
@@ -228,18 +228,18 @@ class LocalStudy(Study):
 
     def plan(self) -> Plan:
         """Plan of what is read, and how long it takes; the model is loaded for it."""
-        with said_plainly(GOING_ON):
+        with user_errors_as_input_errors(RESUME_ADVICE):
             return Plan(self.needs, ())
 
     def ask(self) -> bool:
         """Read what is not in the folder yet."""
-        with said_plainly(GOING_ON), progressing() as progress:
+        with user_errors_as_input_errors(RESUME_ADVICE), progressing() as progress:
             self.work(progress)
         return True
 
     def shown(self) -> "Page":
         """The page of what is in the folder."""
-        with said_plainly(GOING_ON):
+        with user_errors_as_input_errors(RESUME_ADVICE):
             return self.page(self.found())
 
     @property

@@ -39,7 +39,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
-from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
+from selfprobe.errors.arguments import FULL, SAME_MODEL, TASK_BY_INSPECT_NAME
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     done_samples_logged,
@@ -88,7 +88,7 @@ from selfprobe.text import busy
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import echo
 
-SHORT_REPLY = 100
+SHORT_REPLY_TOKENS = 100
 """Tokens of replies that the plan of a slow run names."""
 
 
@@ -175,7 +175,7 @@ class RunSettings:
 
         Args:
             costs: One entry a model.
-            shorter: Costs with replies of at most SHORT_REPLY tokens; none where that cannot be
+            shorter: Costs with replies of at most SHORT_REPLY_TOKENS tokens; none where that cannot be
                 chosen.
         """
         if self.engine is not None:
@@ -191,7 +191,7 @@ class RunSettings:
             if cost.model in short_cost_by_model:
                 short_duration = _duration_text(short_cost_by_model[cost.model], pace)
                 if short_duration != duration:
-                    tip = f"; --reply-tokens {SHORT_REPLY} makes it {short_duration}"
+                    tip = f"; --reply-tokens {SHORT_REPLY_TOKENS} makes it {short_duration}"
             lines.append(f"{cost.model}: about {duration} on this machine{tip}")
         return lines
 
@@ -231,7 +231,7 @@ class RunSettings:
 MOST_SHOWN_MODELS = 10
 """Models whose first error is shown; the others are counted."""
 
-JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
+JOINED_FOLDER_ARGUMENTS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
 """Arguments of a wave whose folder further models or arguments may join."""
 
 ONE_PASS: Mapping[str, Any] = {"retry_attempts": 1, "retry_immediate": False, "retry_on_error": 3}
@@ -266,7 +266,7 @@ def run_wave(
         settings: How and where they are asked, and what is shown.
         resumed: Whether an earlier start of the study broke off: how many of its replies are used
             is then told.
-        eval_set_arguments: Arguments of `eval_set`, e.g. limit or JOINS; None is its default.
+        eval_set_arguments: Arguments of `eval_set`, e.g. limit or JOINED_FOLDER_ARGUMENTS; None is its default.
 
     Raises:
         Interrupted: The user stopped it: no further wave may start.
@@ -515,7 +515,7 @@ def _short_name(log: str) -> tuple[str, str] | None:
     """
     for header in readable_logs([log]).headers:
         spec = header.eval
-        if task_of(header) in FULL and spec.task.rpartition("/")[2] not in SHORT:
+        if task_of(header) in FULL and spec.task.rpartition("/")[2] not in TASK_BY_INSPECT_NAME:
             model_names = {}
             for role, configs in roles_of(header).items():
                 model_names[role] = [config.model for config in configs]

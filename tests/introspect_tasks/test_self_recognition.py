@@ -10,7 +10,7 @@ from inspect_ai.event import ModelEvent
 
 from selfprobe.introspect_tasks.self_recognition import self_recognition
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.slot_choices import judge_temperature, nearer, slot_of_two
+from selfprobe.scorers.slot_choices import judge_temperature, share_nearer_to_cold, slot_of_two
 from selfprobe.solvers.record import Reply
 
 
@@ -45,10 +45,14 @@ def test_equal_texts_are_indistinct_and_a_third_text_is_no_choice() -> None:
 
 
 def test_the_ceiling_is_a_reader_with_a_third_text_at_temperature_0() -> None:
-    assert nearer("the sea is blue", "a lake lies still", reply("the sea is green")) == 1
-    assert nearer("the sea is blue", "a lake lies still", reply("a lake lies here")) == 0
-    assert nearer("one two", "one three", reply("one")) == 0.5
-    assert nearer("one", "two", reply("", problem="empty")) is None
+    assert (
+        share_nearer_to_cold("the sea is blue", "a lake lies still", reply("the sea is green")) == 1
+    )
+    assert (
+        share_nearer_to_cold("the sea is blue", "a lake lies still", reply("a lake lies here")) == 0
+    )
+    assert share_nearer_to_cold("one two", "one three", reply("one")) == 0.5
+    assert share_nearer_to_cold("one", "two", reply("", problem="empty")) is None
 
 
 def test_planted_recognition_is_the_accuracy_on_itself_and_on_another(

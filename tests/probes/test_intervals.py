@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 from selfprobe.probes.evaluate import dependence, estimate, fit_all, own_share
-from selfprobe.probes.fit import FitSettings, few_of, halves, principal, sign_agreement
+from selfprobe.probes.fit import FitSettings, few_label_pairs, halves, principal, sign_agreement
 
 
 def masks(seeds: int, size: int = 400) -> tuple[Any, Any]:
@@ -153,7 +153,7 @@ def held(kind: str, strength: float, runs: int, per_question: int = 1) -> tuple[
         for half in range(5):
             train, test = halves(question, int(rng.integers(10**6)))
             if kind == "few:32":
-                few = train[few_of(kind, len(train), seed=half)]
+                few = train[few_label_pairs(kind, len(train), seed=half)]
                 direction = principal(x[train], symmetric=True)
                 direction *= 1 if sign_agreement(sign[few] > 0, x[few] @ direction) >= 0 else -1
             else:

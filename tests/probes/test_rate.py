@@ -15,7 +15,7 @@ from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.rate import DIRECT, G_EVAL, check_scoring, margins, rate_texts, rated
-from selfprobe.probes.tokens import continued, opened
+from selfprobe.probes.tokens import contrast_prompts, opened
 
 from .conftest import byte_tokenizer
 
@@ -59,7 +59,7 @@ def test_the_text_is_scored_alone_in_the_words_of_the_task() -> None:
         "Responses must be a single score.<end><assistant>I would rate the coherence as a"
     )
     assert score_priming(Pair("g", "a", "b")) == "I would rate this response as a"
-    (prompt,) = continued(byte_tokenizer(), [text], LEVELS)
+    (prompt,) = contrast_prompts(byte_tokenizer(), [text], LEVELS)
     assert byte_tokenizer().decode(prompt.contrast) == "12345"
 
 
@@ -122,7 +122,7 @@ def test_an_interrupted_scoring_goes_on(
 
 def test_a_text_that_does_not_fit_has_no_verdict(llama: LocalModel, tmp_path: Path) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
-    longest = max(p.length for p in continued(
+    longest = max(p.length for p in contrast_prompts(
         llama.tokenizer,
         [opened(llama.tokenizer, score_prompt(p, 1)) + score_priming(p) for p in states.pairs],
         LEVELS,

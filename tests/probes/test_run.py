@@ -20,7 +20,7 @@ from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
 from selfprobe.probes.probe_file import judge_pairs, load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.study.local import said_plainly
+from selfprobe.study.local import user_errors_as_input_errors
 
 from .conftest import some_pairs, tiny_judge
 
@@ -316,6 +316,9 @@ def test_a_full_disk_is_said_with_how_to_go_on_and_leaves_the_runs_file_whole(
 
     monkeypatch.setattr(Path, "write_text", full)
     told = r"^the disk is full: .*No space left on device.*run.json.part'. Make room. The same command goes on.$"
-    with pytest.raises(InputError, match=told), said_plainly("The same command goes on."):
+    with (
+        pytest.raises(InputError, match=told),
+        user_errors_as_input_errors("The same command goes on."),
+    ):
         write_run(tmp_path, held | {"model": "b"})
     assert read_run(tmp_path) == held

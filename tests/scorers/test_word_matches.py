@@ -16,7 +16,7 @@ from selfprobe.scorers.word_matches import (
     judge_kth_word,
     kth_word_of,
     leaks,
-    names_synonym,
+    names_synonym_or_antonym,
     predicted_word,
 )
 from selfprobe.solvers.record import Problem, Reply
@@ -360,7 +360,7 @@ def test_what_cannot_be_played_is_unscored_with_its_reason(
     ],
 )
 def test_a_clue_that_calls_itself_a_synonym_or_antonym_is_counted(clue: str, named: bool) -> None:
-    assert names_synonym(clue) == named
+    assert names_synonym_or_antonym(clue) == named
 
 
 @pytest.mark.parametrize(

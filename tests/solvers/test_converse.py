@@ -24,7 +24,7 @@ from selfprobe.evalawareness_tasks.binary import QUESTIONS, awareness_binary
 from selfprobe.evalawareness_tasks.first_token import awareness_first_token
 from selfprobe.logs import as_typed
 from selfprobe.solvers.converse import METHODS, check_options, names_of, quoted
-from selfprobe.solvers.record import Record, Reply, act_fault
+from selfprobe.solvers.record import Record, Reply, missing_act_reason
 from selfprobe.solvers.replay import Replay
 
 Run = Callable[..., EvalLog]
@@ -229,9 +229,11 @@ def test_a_log_of_another_context_is_not_replayed(run_task: Run, tmp_path: Path)
 
 def test_a_refusal_is_a_reply_and_an_empty_one_is_none() -> None:
     reply = Reply(text="I can't help with that.", model="m", stop_reason="stop", problem="refused")
-    assert act_fault(reply) is None
-    assert act_fault(reply.model_copy(update={"problem": "empty"})) == "target_no_response"
-    assert act_fault(reply.model_copy(update={"problem": "truncated"})) == "target_truncated"
+    assert missing_act_reason(reply) is None
+    assert missing_act_reason(reply.model_copy(update={"problem": "empty"})) == "target_no_response"
+    assert (
+        missing_act_reason(reply.model_copy(update={"problem": "truncated"})) == "target_truncated"
+    )
 
 
 def test_a_quoted_conversation_numbers_its_messages() -> None:

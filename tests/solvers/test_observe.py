@@ -15,7 +15,7 @@ from selfprobe.data import Table, table_of
 from selfprobe.introspect_tasks.ethical_dilemma import EXAMPLE, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import example as dilemma_example
 from selfprobe.introspect_tasks.kth_word import PREDICT, example, kth_word
-from selfprobe.solvers.observe import Acts, Examples, Whom, arms_of, examples_of, frame
+from selfprobe.solvers.observe import Acts, Examples, Whom, frame, parse_arms, parse_example_count
 from selfprobe.solvers.record import Record, Reply
 
 Run = Callable[..., EvalLog]
@@ -64,7 +64,7 @@ def state(item: str, text: str) -> TaskState:
 def test_about_is_read_from_every_form_that_a_command_line_gives(
     about: Any, found: tuple[str, ...], count: int | None
 ) -> None:
-    assert arms_of(about) == found and examples_of(found[0]) == count
+    assert parse_arms(about) == found and parse_example_count(found[0]) == count
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from selfprobe.stats.shared_items import (
     expected_from_votes,
     have_shared_difficulty,
     hits_beyond_agreement,
+    hits_beyond_agreement_p,
     own_cells_of_hits,
-    shared_items_p,
     vote_shares,
 )
 
@@ -82,10 +82,10 @@ def test_items_that_share_nothing_are_no_reason_to_ask() -> None:
     rng = np.random.default_rng(1)
     independent = (rng.random((5, 5, 400)) < 0.5).astype(float)
     assert not have_shared_difficulty(independent)
-    assert (shared_items_p(independent) == 0).all()
+    assert (hits_beyond_agreement_p(independent) == 0).all()
     scores, _ = hits_of_leading_answers(rng, 1.5 * rng.normal(size=400))
     assert have_shared_difficulty(scores)
-    assert (shared_items_p(scores) >= 0.5).all()
+    assert (hits_beyond_agreement_p(scores) >= 0.5).all()
 
 
 def named_share(

@@ -25,7 +25,7 @@ from selfprobe.data.conversations import (
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT, Cost
 from selfprobe.data.questions import wording
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import SHORT, meant
+from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME, meant
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.evalawareness_tasks.user_motivation import Placebo
 from selfprobe.logs import runs
@@ -54,7 +54,7 @@ from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
-from selfprobe.study.waves import JOINS
+from selfprobe.study.waves import JOINED_FOLDER_ARGUMENTS
 from selfprobe.text.counts import count_text
 
 REPLIES_FOLDER = "replies"
@@ -278,7 +278,7 @@ class Awareness(Study):
             self._described(recording_method, subject, **recording_args) for subject in subjects
         ]
         # Where a provider lists candidates for each token, raw replies are most of a log.
-        eval_options = {**JOINS, "log_model_api": False}
+        eval_options = {**JOINED_FOLDER_ARGUMENTS, "log_model_api": False}
         self.how.tried(*graders(self.grader))  # they may have no part in the first wave
         first_title = f"Replies, and {recording_method}"
         yield Wave(recording_runs, first_title, REPLIES_FOLDER, eval_options)
@@ -501,7 +501,7 @@ def methods_of(names: Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"--methods names no method; {possible_names}")
     chosen_methods = set[str]()
     for name in names:
-        method = SHORT.get(name, name)
+        method = TASK_BY_INSPECT_NAME.get(name, name)
         if method not in METHODS_BY_WORD and method not in METHODS:
             suggestion = meant(method, [*METHODS, *METHODS_BY_WORD])
             raise InputError(f"unknown method {method}; {possible_names}{suggestion}")

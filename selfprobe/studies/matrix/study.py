@@ -27,13 +27,13 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import FULL, meant, unknown
 from selfprobe.logs import logs_in, other_version, runs
 from selfprobe.page import Page
-from selfprobe.solvers.observe import arms_of, examples_of
+from selfprobe.solvers.observe import parse_arms, parse_example_count
 from selfprobe.stats.pairs import FEWEST_MODELS
 from selfprobe.studies.matrix.page import matrix_page, runs_page
 from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
-from selfprobe.study.described import DescribedRun, NamedModel, rehearsed, run_versions
+from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls, run_versions
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
@@ -126,8 +126,8 @@ class Matrix(Study):
         wrong_argument = unknown(self.args, known_arguments)
         if wrong_argument:
             raise InputError(f"no task here has an argument {wrong_argument}")
-        about = arms_of(self.args.get("about", "self"))
-        informed_arms = [arm for arm in about if examples_of(arm) is not None]
+        about = parse_arms(self.args.get("about", "self"))
+        informed_arms = [arm for arm in about if parse_example_count(arm) is not None]
         if informed_arms:
             raise InputError(
                 "a matrix runs its informed observers beside the others: "
@@ -152,8 +152,8 @@ class Matrix(Study):
         """
         examples_by_arm: dict[str, int] = {}
         for hint in self.observers:
-            (arm, *_) = arms_of(hint)
-            example_count = examples_of(arm)
+            (arm, *_) = parse_arms(hint)
+            example_count = parse_example_count(arm)
             if example_count is not None:
                 examples_by_arm[arm] = example_count
             elif arm != "self":
@@ -258,14 +258,14 @@ class Matrix(Study):
         for task, size in self.sizes.items():
             arguments = self.args_of(task)
             measure = measures()[task]
-            own = rehearsed(task, arguments)
+            own = rehearsed_calls(task, arguments)
             observer_calls = size * other_count * measure.observer
             target_calls = size * other_count * measure.target
             calls_and_tokens.append((size * own.all.count, own.all.tokens))
             calls_and_tokens.append((observer_calls, own.observer.tokens))
             calls_and_tokens.append((target_calls, own.all.tokens))
             for arm in self._arms_of(task):
-                informed = rehearsed(task, arguments | {"about": arm}).observer
+                informed = rehearsed_calls(task, arguments | {"about": arm}).observer
                 calls_and_tokens.append((size * other_count * informed.count, informed.tokens))
         call_count, tokens_in, tokens_out = 0, 0, 0
         for calls, (tokens_read, tokens_written) in calls_and_tokens:
@@ -398,7 +398,7 @@ class Matrix(Study):
         arguments = self.args_of(task) | recorded
         if arm:  # what else a model is asked about concerns its run on itself
             arguments |= {"about": arm}
-        shows_examples = bool(arm and examples_of(arm))
+        shows_examples = bool(arm and parse_example_count(arm))
         if shows_examples and self.limit == self.sizes[task]:  # the target's log may hold more
             arguments |= {"shown_items": self.limit}
         roles = {"target": target} if recorded else {}
