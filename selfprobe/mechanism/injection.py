@@ -303,7 +303,11 @@ class AskedModel:
             output = self._forward(tokens, rows=rows, cache=cache)
         written = [output.logits[:, -1].argmax(-1)]
         for _ in range(WRITTEN_TOKENS - 1):
-            with self._adding(injection, marks), torch.inference_mode():
+            with (
+                self._adding(injection, marks),
+                torch.inference_mode(),
+                model_lock(self.judge.model),
+            ):
                 output = model_output(
                     self.judge,
                     input_ids=written[-1][:, None],
@@ -312,7 +316,11 @@ class AskedModel:
                     keep=1,
                 )
             written.append(output.logits[:, -1].argmax(-1))
-        rows_of_tokens = torch.stack(written, dim=1).tolist()
+        end = self.judge.tokenizer.eos_token_id
+        rows_of_tokens = [
+            tokens[: tokens.index(end)] if end in tokens else tokens
+            for tokens in torch.stack(written, dim=1).tolist()
+        ]
         decode = self.judge.tokenizer.decode
         return [decode(tokens, skip_special_tokens=True) for tokens in rows_of_tokens]
 

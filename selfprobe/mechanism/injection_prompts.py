@@ -83,12 +83,8 @@ class QuestionWording:
     def texts(self, frame: Frame) -> tuple[str, str]:
         """The question and its negation about the model itself, or about another assistant."""
         whose = {
-            Frame.OWN: {"whose": "your", "Whose": "your", "its": "your"},
-            Frame.OTHER: {
-                "whose": "another assistant's",
-                "Whose": "its",
-                "its": "its",
-            },
+            Frame.OWN: {"whose": "your", "its": "your"},
+            Frame.OTHER: {"whose": "another assistant's", "its": "its"},
         }[frame]
         return self.question.format(**whose), self.negation.format(**whose)
 
@@ -98,13 +94,13 @@ WORDINGS = (
         "An experimenter may have put a thought into {whose} mind by changing {its} activations. "
         "Is there such a thought?",
         "An experimenter may have put a thought into {whose} mind by changing {its} activations. "
-        "Is {Whose} mind free of such a thought?",
+        "Is {its} mind free of such a thought?",
     ),
     QuestionWording(
-        "A concept can be added to {whose} inner states from outside, without any text. Was one "
-        "added while the note was read?",
-        "A concept can be added to {whose} inner states from outside, without any text. Were "
-        "{Whose} inner states left alone while the note was read?",
+        "A concept can be added to {whose} inner states from outside. Was one added while the "
+        "note was read?",
+        "A concept can be added to {whose} inner states from outside. Were {its} inner states "
+        "left alone while the note was read?",
     ),
     QuestionWording(
         "Somebody can disturb {whose} processing so that an idea appears in it. Does it hold an "

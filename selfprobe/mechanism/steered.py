@@ -220,4 +220,6 @@ class SteeredAPI(HuggingFaceAPI):
                 f"{self.model_name} have {width}: take a vector of this model"
             )
         values = values.float()
+        if not float(values.norm()) > 0:
+            raise PrerequisiteError(f"{steering.vector} is 0 everywhere, which is no direction")
         return block, values / values.norm()

@@ -202,7 +202,16 @@ class Inject(LocalStudy):
     def state(self) -> dict[str, Any]:
         """Settings that the folder belongs to."""
         judge, words = self.judge, self.words
-        questions = [vars(question) for question in prompts.yes_no_questions()]
+        questions = [*prompts.yes_no_questions(), *prompts.naming_questions()]
+        fixed_texts = (
+            *prompts.NOTES,
+            *prompts.ODD_NOTES,
+            prompts.CEILING,
+            prompts.ELICITATION,
+            prompts.NEUTRAL_TEXT,
+            prompts.READER_PROMPT,
+            prompts.WRITING_PROMPT,
+        )
         return {
             "model": judge.name,
             "revision": judge.revision,
@@ -210,7 +219,7 @@ class Inject(LocalStudy):
             "concepts": list(words.concepts),
             "base": list(words.base),
             "where": self.where,
-            "questions": digest(str(questions), *prompts.NOTES),
+            "questions": digest(str(questions), *fixed_texts),
             "system": judge.chat.system,
             "arguments": dict(judge.chat.arguments),
         }
@@ -386,7 +395,9 @@ class Inject(LocalStudy):
         from selfprobe.mechanism.injection import AskedModel
         from selfprobe.probes.model import load_model
 
-        return AskedModel(load_model(self.reader, **self.loading), self.asked.words)
+        loading = self.loading | {"revision": None}
+        reader = load_model(self.reader, chat=self.judge.chat, **loading)
+        return AskedModel(reader, self.asked.words)
 
     def _reader_name(self, cell: int) -> str:
         block, dose = self.cells[cell]
@@ -621,6 +632,8 @@ NAMING_WORDS = page.ClaimWords(
         "ceiling": "naming a thought that is written as text",
         "concepts": "asked about enough concepts",
         "signal": "naming the thought at some block and dose",
+        "size": "naming it by as much as matters",
+        "beyond_other": "naming it more than when asked about another assistant",
         "beyond_any_word": "naming it more than when asked for any word",
         "beyond_reader": "naming it better than a reader of what it writes",
     },

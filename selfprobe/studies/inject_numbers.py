@@ -131,7 +131,7 @@ class Gate:
     """Whether a model can still be asked under the vectors of a cell."""
 
     mass: float
-    """Mean P(Yes) + P(No)."""
+    """Mean P(Yes) + P(No) of the questions about itself."""
     clean_mass: float
     facts_right: float
     """Share of facts whose signal is above 0."""
@@ -187,7 +187,7 @@ class InjectionNumbers:
         """The gate of each cell, over its concepts."""
         readings = self.readings
         count = readings.concept_count
-        clean_mass = float(readings.clean.masses[: readings.note_count].mean())
+        clean_mass = float(readings.clean.masses[: readings.note_count, :OWN_QUESTIONS].mean())
         clean_facts_right = float((self._clean_signals.facts > 0).mean())
         clean_neutral = readings.clean.neutral[: readings.note_count]
         facts = signals_of(readings.log_odds).facts
@@ -196,7 +196,7 @@ class InjectionNumbers:
             neutral_change = readings.neutral[:, cell, :count] - clean_neutral[:, None]
             gates.append(
                 Gate(
-                    float(readings.masses[:, cell, :count].mean()),
+                    float(readings.masses[:, cell, :count, :OWN_QUESTIONS].mean()),
                     clean_mass,
                     float((facts[:, cell, :count] > 0).mean()),
                     clean_facts_right,
@@ -222,16 +222,20 @@ class InjectionNumbers:
     @cached_property
     def noticing_cell(self) -> int:
         """The cell that the page shows for noticing; −1 where none can be asked."""
-        return self._shown_cell(self.noticing_p_values, self.noticing)
+        return self._shown_cell(self.noticing_p_values, self.noticing, SMALLEST_SIGNAL)
 
-    def _shown_cell(self, p_values: Floats, estimate_at: Callable[[int], Estimate]) -> int:
-        """The cell to show: of significant ones that with the largest effect; without any the one at
-        which most may be missed; −1 where none can be asked.
+    def _shown_cell(
+        self, p_values: Floats, estimate_at: Callable[[int], Estimate], smallest: float
+    ) -> int:
+        """The cell to show: of significant ones whose effect matters that with the largest; without
+        any the one at which most may be missed; −1 where none can be asked.
         """
         cells = [int(cell) for cell in np.flatnonzero(self.passing)]
         if not cells:
             return -1
-        significant = [cell for cell in cells if p_values[cell] < ALPHA]
+        significant = [
+            cell for cell in cells if p_values[cell] < ALPHA and estimate_at(cell).value >= smallest
+        ]
         if significant:
             return max(significant, key=lambda cell: estimate_at(cell).value)
         return max(cells, key=lambda cell: estimate_at(cell).high)
@@ -309,7 +313,7 @@ class InjectionNumbers:
     @cached_property
     def naming_cell(self) -> int:
         """The cell that the page shows for naming; −1 where none can be asked."""
-        return self._shown_cell(self.naming_p_values, self.naming)
+        return self._shown_cell(self.naming_p_values, self.naming, SMALLEST_NAMING)
 
     def naming(self, cell: int, frame: Frame = Frame.OWN) -> Estimate:
         """How much more probable each concept's own name is at a cell."""
@@ -319,11 +323,11 @@ class InjectionNumbers:
         concepts = list(self.readings.concepts)
         return clustered_mean(values, concepts, unit=UNIT, interval="t")
 
-    def naming_beyond_any_word(self, cell: int) -> Estimate:
-        """Naming when asked for the thought, less naming when asked for any word."""
+    def naming_beyond(self, cell: int, frame: Frame) -> Estimate:
+        """Naming when asked for its own thought, less naming in another frame."""
         own = injection.own_names(self.name_log_probs(Frame.OWN))[cell]
-        any_word = injection.own_names(self.name_log_probs(Frame.ANY))[cell]
-        return self._by_concept(own - any_word)
+        other = injection.own_names(self.name_log_probs(frame))[cell]
+        return self._by_concept(own - other)
 
     @property
     def reader_naming(self) -> Estimate:
@@ -382,6 +386,7 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     cell = numbers.noticing_cell
     blocking = [
         _asked_check(numbers),
+        _enough_check(numbers),
         _ceiling_check(numbers.written_noticing, SMALLEST_SIGNAL),
     ]
     if any(check.outcome is not Outcome.HOLDS for check in blocking):
@@ -393,7 +398,6 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     above_phrasings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
     checks = [
         *blocking,
-        _enough_check(numbers),
         Check("signal", effect, is_noticed, p_value=p_value, remedy=_more(is_noticed)),
         Check("size", effect, is_large, remedy=_more(is_large)),
         Check("phrasings", effect, above_phrasings, remedy=_more(above_phrasings)),
@@ -413,26 +417,38 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_SIGNAL, _place(numbers, cell))
 
 
-NOTICING_CHECKS = ("concepts", "signal", "size", "phrasings", "beyond_controls", "beyond_odd_text")
-NAMING_CHECKS = ("concepts", "signal", "beyond_any_word", "beyond_reader")
+NOTICING_CHECKS = ("signal", "size", "phrasings", "beyond_controls", "beyond_odd_text")
+NAMING_CHECKS = ("signal", "size", "beyond_other", "beyond_any_word", "beyond_reader")
 
 
 def naming_claim(numbers: InjectionNumbers) -> Claim:
     """The claim that a model names a thought that was put into it."""
     cell = numbers.naming_cell
-    blocking = [_asked_check(numbers), _ceiling_check(numbers.written_naming, SMALLEST_NAMING)]
+    blocking = [
+        _asked_check(numbers),
+        _enough_check(numbers),
+        _ceiling_check(numbers.written_naming, SMALLEST_NAMING),
+    ]
     if any(check.outcome is not Outcome.HOLDS for check in blocking):
         return _blocked_claim(numbers, blocking, NAMING_CHECKS, SMALLEST_NAMING)
     effect = numbers.naming(cell)
     p_value = float(numbers.naming_p_values[cell])
     is_named = outcome_above_zero(effect, smallest=SMALLEST_NAMING, p_value=p_value)
+    is_large = Outcome.HOLDS if effect.value >= SMALLEST_NAMING else Outcome.OPEN
     any_word = numbers.naming(cell, Frame.ANY)
+    other = numbers.naming(cell, Frame.OTHER)
     checks = [
         *blocking,
-        _enough_check(numbers),
         Check("signal", effect, is_named, p_value=p_value, remedy=_more(is_named)),
+        Check("size", effect, is_large, remedy=_more(is_large)),
         _explaining_check(
-            "beyond_any_word", numbers.naming_beyond_any_word(cell), "asked for any word", any_word
+            "beyond_other", numbers.naming_beyond(cell, Frame.OTHER), "asked about another", other
+        ),
+        _explaining_check(
+            "beyond_any_word",
+            numbers.naming_beyond(cell, Frame.ANY),
+            "asked for any word",
+            any_word,
         ),
         _explaining_check(
             "beyond_reader",
