@@ -62,50 +62,54 @@ def noticing_scores(
         clean_other: The same about another assistant.
 
     Returns:
-        [cell, vector, phrasing]: each note with each wording is a phrasing.
+        [cell, vector, note, wording].
     """
     expected_own = slopes[..., None] * clean_own[:, None, None, :]
     expected_other = slopes[..., None] * clean_other[:, None, None, :]
     scores = (own - expected_own) - (other - expected_other)
-    notes, cells, vectors, wordings = scores.shape
-    by_vector = np.moveaxis(scores, 0, 2)  # [cell, vector, note, wording]
-    return by_vector.reshape(cells, vectors, notes * wordings)
+    return np.moveaxis(scores, 0, 2)
 
 
 def crossed_mean(values: Floats, *, unit: str) -> Estimate:
-    """Mean of `values  # [concept, phrasing]` with a 95 % interval for new concepts and phrasings.
+    """Mean of `values  # [concept, note, wording]` with a 95 % interval for new concepts
+    and wordings.
 
-    The variances of both means are added, with the degrees of freedom of Satterthwaite: a wording
-    that moves all concepts alike is no finding about concepts.
+    The variances of the means by concept and by wording are added, with Satterthwaite's degrees of
+    freedom: a wording that moves all concepts alike is no finding about concepts. Notes are too few
+    for a variance of their own.
     """
-    concepts, phrasings = values.shape
     mean = float(values.mean())
-    if concepts < 2 or phrasings < 2:
-        reason = "an interval needs two concepts and two phrasings"
-        return undefined(reason, n=concepts, unit=unit, value=mean)
-    parts = (
-        (values.mean(axis=1).var(ddof=1) / concepts, concepts - 1),
-        (values.mean(axis=0).var(ddof=1) / phrasings, phrasings - 1),
-    )
-    return _with_interval(mean, parts, concepts, unit)
+    if min(values.shape[0], values.shape[2]) < 2:
+        reason = "an interval needs two concepts and two wordings"
+        return undefined(reason, n=len(values), unit=unit, value=mean)
+    parts = [
+        _variance_of_mean(values.mean(axis=(1, 2))),
+        _variance_of_mean(values.mean(axis=(0, 1))),
+    ]
+    return _with_interval(mean, parts, len(values), unit)
 
 
 def crossed_difference(values: Floats, controls: Floats, *, unit: str) -> Estimate:
-    """Mean of `values  # [concept, phrasing]` less that of `controls  # [control, phrasing]`, with
-    a 95 % interval for new concepts, controls and phrasings. What a phrasing does to both falls out.
+    """Mean of `values  # [concept, note, wording]` less that of `controls  # [control, note,
+    wording]`, with a 95 % interval for new concepts, controls and wordings. What a note or a wording
+    does to both falls out.
     """
     difference = float(values.mean() - controls.mean())
-    phrasing_differences = values.mean(axis=0) - controls.mean(axis=0)
-    counts = (len(values), len(controls), len(phrasing_differences))
-    if min(counts) < 2:
-        reason = "an interval needs two concepts, two controls and two phrasings"
+    if min(len(values), len(controls), values.shape[2]) < 2:
+        reason = "an interval needs two concepts, two controls and two wordings"
         return undefined(reason, n=len(values), unit=unit, value=difference)
-    means = (values.mean(axis=1), controls.mean(axis=1), phrasing_differences)
+    differences = values.mean(axis=0) - controls.mean(axis=0)
     parts = [
-        (float(part.var(ddof=1)) / count, count - 1.0)
-        for part, count in zip(means, counts, strict=True)
+        _variance_of_mean(values.mean(axis=(1, 2))),
+        _variance_of_mean(controls.mean(axis=(1, 2))),
+        _variance_of_mean(differences.mean(axis=0)),
     ]
     return _with_interval(difference, parts, len(values), unit)
+
+
+def _variance_of_mean(values: Floats) -> tuple[float, float]:
+    """Variance of the mean of independent values, and its degrees of freedom."""
+    return float(values.var(ddof=1)) / len(values), len(values) - 1.0
 
 
 def _with_interval(

@@ -66,7 +66,7 @@ NOTICING_METHOD = (
     "a bias towards Yes leaves alone), less what is left of that without a vector, given how far "
     "the vector flattens plain facts, less the same for the question about another assistant. p: "
     "against the largest t of all cells under random signs of whole concepts. Intervals are for new "
-    "concepts and new phrasings, each note with each wording."
+    "concepts and wordings."
 )
 NAMING_METHOD = (
     "The naming score is the log-probability of each injected concept's own name, less what its "
@@ -571,7 +571,7 @@ class VectorRow:
     vector: Annotated[str, Heading("vector", "The concept, or what else was added.")]
     kind: Annotated[str, Heading("kind", "What the vector is of.")]
     noticing: Annotated[
-        float, Heading("notices", "Noticing score, a mean over phrasings.", signed_number)
+        float, Heading("notices", "Noticing score, a mean over notes and wordings.", signed_number)
     ]
     slope: Annotated[
         float, Heading("facts kept", "Share of the facts' signals that is left.", number)
@@ -583,7 +583,7 @@ def vector_rows(numbers: InjectionNumbers) -> list[VectorRow]:
     readings = numbers.readings
     rows = []
     for cell, (block, dose) in enumerate(readings.cells):
-        scores = numbers.scores[cell].mean(axis=1)
+        scores = numbers.scores[cell].mean(axis=(1, 2))
         slopes = numbers.slopes[:, cell].mean(axis=0)
         for index, (name, kind) in enumerate(
             zip(readings.vector_names, readings.vector_kinds, strict=True)
@@ -612,7 +612,7 @@ NOTICING_WORDS = page.ClaimWords(
         "concepts": "asked about enough concepts",
         "signal": "noticing the thought at some block and dose",
         "size": "noticing it by as much as matters",
-        "phrasings": "noticing it in other notes and wordings too",
+        "wordings": "noticing it in other wordings too",
         "beyond_controls": "noticing concepts more than vectors without one",
         "beyond_odd_text": "noticing concepts more than odd text",
     },

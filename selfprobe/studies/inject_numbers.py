@@ -175,7 +175,7 @@ class InjectionNumbers:
 
     @cached_property
     def scores(self) -> Floats:
-        """Noticing scores, [cell, vector, phrasing]."""
+        """Noticing scores, [cell, vector, note, wording]."""
         signals = signals_of(self.readings.log_odds)
         clean = self._clean_signals
         return injection.noticing_scores(
@@ -216,7 +216,7 @@ class InjectionNumbers:
     @cached_property
     def noticing_p_values(self) -> Floats:
         """p of noticing at each cell, with the choice of the cell taken into account."""
-        concept_scores = self.scores[:, : self.readings.concept_count].mean(axis=2)
+        concept_scores = self.scores[:, : self.readings.concept_count].mean(axis=(2, 3))
         return injection.sign_test(concept_scores, self.passing, np.random.default_rng(self.seed))
 
     @cached_property
@@ -259,7 +259,7 @@ class InjectionNumbers:
     def beyond_odd_text(self, cell: int) -> Estimate:
         """Noticing score of concepts less that of odd texts."""
         scores = self.scores[cell, : self.readings.concept_count]
-        by_wording = scores.reshape(len(scores), self.readings.note_count, -1).mean(axis=1)
+        by_wording = scores.mean(axis=1, keepdims=True)
         return injection.crossed_difference(by_wording, self._odd_scores, unit=UNIT)
 
     @property
@@ -275,7 +275,7 @@ class InjectionNumbers:
     def written_noticing(self) -> Estimate:
         """Noticing score where the thought is written as text."""
         scores = _plain_scores(self.readings.written, self._clean_signals)
-        by_concept = scores.reshape(self.readings.concept_count, -1)
+        by_concept = scores.reshape(self.readings.concept_count, -1, scores.shape[-1])
         return injection.crossed_mean(by_concept, unit=UNIT)
 
     def lift(self, cell: int) -> float:
@@ -364,7 +364,9 @@ class InjectionNumbers:
 
 
 def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
-    """Noticing scores of texts without a vector [text, wording], against the mean of clean notes."""
+    """Noticing scores of texts without a vector [text, 1, wording], against the mean of clean
+    notes.
+    """
     signals = signals_of(readings.log_odds)
     mean_clean = Signals(*(part.mean(axis=0)[None] for part in vars(clean).values()))
     slopes = injection.fact_slopes(signals.facts[None, :, None], mean_clean.facts)
@@ -375,7 +377,7 @@ def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
         mean_clean.own,
         mean_clean.other,
     )
-    return scores[:, 0]
+    return scores[:, 0]  # the one vector is none
 
 
 # ---- the claims
@@ -395,12 +397,12 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     p_value = float(numbers.noticing_p_values[cell])
     is_noticed = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL, p_value=p_value)
     is_large = Outcome.HOLDS if effect.value >= SMALLEST_SIGNAL else Outcome.OPEN
-    above_phrasings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
+    above_wordings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
     checks = [
         *blocking,
         Check("signal", effect, is_noticed, p_value=p_value, remedy=_more(is_noticed)),
         Check("size", effect, is_large, remedy=_more(is_large)),
-        Check("phrasings", effect, above_phrasings, remedy=_more(above_phrasings)),
+        Check("wordings", effect, above_wordings, remedy=_more(above_wordings)),
         _explaining_check(
             "beyond_controls",
             numbers.beyond_controls(cell),
@@ -417,7 +419,7 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_SIGNAL, _place(numbers, cell))
 
 
-NOTICING_CHECKS = ("signal", "size", "phrasings", "beyond_controls", "beyond_odd_text")
+NOTICING_CHECKS = ("signal", "size", "wordings", "beyond_controls", "beyond_odd_text")
 NAMING_CHECKS = ("signal", "size", "beyond_other", "beyond_any_word", "beyond_reader")
 
 

@@ -42,6 +42,8 @@ class World:
     """Share of all signals that dose 1 takes away."""
     phrasing_spread: float = 0.0
     """Standard deviation of what a vector does to a phrasing, whatever the vector is."""
+    wording_spread: float = 0.0
+    """The same of a wording, after every note."""
     odd_signal: float = 0.0
     """Addition to the signal after odd texts."""
     naming: float = 0.0
@@ -63,9 +65,10 @@ class World:
         kept = 1 - self.flattening * DOSES[:, None] * np.ones((1, vectors))
         bias = self.yes_bias * DOSES[:, None] + 0.4 * rng.normal(size=(cells, vectors))
         phrasing_shift = self.phrasing_spread * rng.normal(size=(NOTES, cells, 1, *SHAPE[:1]))
+        wording_shift = self.wording_spread * rng.normal(size=(1, cells, 1, *SHAPE[:1]))
         clean = self._clean_signals(rng)
         own = kept[None, ..., None] * clean[0][:, None, None] + own_addition[None, ..., None]
-        own = own + phrasing_shift
+        own = own + phrasing_shift + wording_shift
         other = kept[None, ..., None] * clean[1][:, None, None] + other_addition[None, ..., None]
         facts = kept[None, ..., None] * clean[2][:, None, None]
         log_odds = self._log_odds(rng, own, other, facts, 0.4 + bias[None, ..., None])
@@ -175,6 +178,7 @@ LINES: Lines = {
     "notices: both": Line(notices(World(yes_bias=2.0, flattening=0.8))),
     "notices: says so of any assistant": Line(notices(World(noticing=2.5, other_noticing=2.5))),
     "notices: vectors move a phrasing": Line(notices(World(phrasing_spread=0.5))),
+    "notices: vectors move a wording": Line(notices(World(wording_spread=0.5))),
     "notices: any vector": Line(notices(World(noticing=2.5, control_noticing=2.5))),
     "notices: odd texts too": Line(notices(World(noticing=2.5, odd_signal=2.5))),
     "notices: .8 at dose 1": Line(notices(World(noticing=0.8)), True, 0.5),
