@@ -278,15 +278,15 @@ def slot_of_two(text: str) -> str | None:
     return slot if slot in ("1", "2") else None
 
 
-def share_nearer_to_cold(cold: str, warm: str, again: Reply) -> float | None:
+def share_nearer_to_cold(cold_text: str, warm_text: str, second_cold_reply: Reply) -> float | None:
     """Whether the text at temperature 0 shares more words in order with another one at temperature
     0; a tie is half.
     """
-    if again.problem:
+    if second_cold_reply.problem:
         return None
-    repeated_words = again.text.split()
-    cold_matcher = SequenceMatcher(None, repeated_words, cold.split(), autojunk=False)
-    warm_matcher = SequenceMatcher(None, repeated_words, warm.split(), autojunk=False)
+    repeated_words = second_cold_reply.text.split()
+    cold_matcher = SequenceMatcher(None, repeated_words, cold_text.split(), autojunk=False)
+    warm_matcher = SequenceMatcher(None, repeated_words, warm_text.split(), autojunk=False)
     return _share_of_less(warm_matcher.ratio(), cold_matcher.ratio())
 
 

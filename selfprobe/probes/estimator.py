@@ -441,7 +441,7 @@ def _origin(X: Any, groups: Any) -> dict[str, Any]:
         return unknown | {"train_groups": tuple(group_names), "train_pairs": len(X)}
 
     from selfprobe.data.pairs import data_hash
-    from selfprobe.probes.fit import questions
+    from selfprobe.probes.fit import groups_and_questions
 
     return {
         "model": X.identity.model,
@@ -453,6 +453,6 @@ def _origin(X: Any, groups: Any) -> dict[str, Any]:
         "system": X.chat.system,
         "template_arguments": dict(X.chat.arguments),
         "data_hash": data_hash(X.pairs),
-        "train_groups": tuple(sorted(questions(X.pairs))),
+        "train_groups": tuple(sorted(groups_and_questions(X.pairs))),
         "train_pairs": len(X),
     }

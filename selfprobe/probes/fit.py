@@ -676,7 +676,7 @@ def halves(
     return np.flatnonzero(is_train), np.flatnonzero(is_test)
 
 
-def questions(pairs: Iterable[Pair]) -> set[str]:
+def groups_and_questions(pairs: Iterable[Pair]) -> set[str]:
     """Groups of `pairs`, and their questions, which have other names elsewhere: all that a probe of
     them has seen.
     """
@@ -687,7 +687,9 @@ def questions(pairs: Iterable[Pair]) -> set[str]:
 
 
 def held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
-    """Whether per pair neither its group nor its question is in `seen`, which `questions` made."""
+    """Whether per pair neither its group nor its question is in `seen`, which
+    `groups_and_questions` made.
+    """
     seen_names = set(seen)
     return [seen_names.isdisjoint((pair.group, pair.asked)) for pair in pairs]
 

@@ -53,9 +53,9 @@ from selfprobe.probes.fit import (
     Kind,
     Scores,
     features,
+    groups_and_questions,
     parse_orientation,
     principal,
-    questions,
 )
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
 from selfprobe.probes.forward import Reader, Way, read_in_process
@@ -316,7 +316,7 @@ def _save_probes_of_half(
             data_hash=harvested.data_hash,
             settings=fits.settings.name,
             split_seed=0,
-            train_groups=tuple(sorted(questions(train_pairs))),
+            train_groups=tuple(sorted(groups_and_questions(train_pairs))),
             train_pairs=len(train_pairs),
             test_scores={
                 metric: measure(test_truth, test_scores) for metric, measure in METRICS.items()
@@ -720,12 +720,14 @@ def _by_part(
     return pd.DataFrame(rows)
 
 
-def _repeat_columns_per_part(method: MethodScores, parts: Sequence[BoolArray]) -> MethodScores:
+def _repeat_columns_per_part(method: MethodScores, pair_masks: Sequence[BoolArray]) -> MethodScores:
     """The columns of a method once per part, on its pairs alone: their mean is that over parts."""
-    scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in parts])
+    scores = np.concatenate(
+        [np.where(is_in_part, method.scores, np.nan) for is_in_part in pair_masks]
+    )
     learnt = method.learnt
     if learnt is not None:
-        learnt = np.tile(learnt, (len(parts), 1))
+        learnt = np.tile(learnt, (len(pair_masks), 1))
     return MethodScores(scores, method.note, learnt)
 
 

@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.probes.evaluate import Fits, estimate, fitted_apart, own_answers, split_pairs
-from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, Kind, Scores, held_out, questions
+from selfprobe.probes.fit import (
+    KINDS,
+    FitSettings,
+    FloatArray,
+    Kind,
+    Scores,
+    groups_and_questions,
+    held_out,
+)
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, open_harvest
 from selfprobe.probes.probe_file import load_probe
@@ -203,7 +211,9 @@ def _scores_on_other_set(source_fits: Fits, target_fits: Fits, kind: Kind) -> Sc
         if layer not in states_by_layer:
             states_by_layer[layer] = target.layer(target.layers[layer])
         train = source_fits.halves[half_number].train
-        train_questions = questions(source_fits.harvest.pairs[number] for number in train)
+        train_questions = groups_and_questions(
+            source_fits.harvest.pairs[number] for number in train
+        )
         is_unseen = np.array(held_out(train_questions, target.pairs))
         probe = source_fits.probes[kind][half_number][layer]
         scores[half_number, is_unseen] = probe.score(states_by_layer[layer])[is_unseen]

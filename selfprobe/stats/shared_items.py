@@ -87,17 +87,17 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
     )
 
 
-def hits_beyond_agreement_p(x: FloatArray) -> FloatArray:
+def hits_beyond_agreement_p(scores: FloatArray) -> FloatArray:
     """One-sided p [model] that it has hits beyond agreement, more than skill gives, against noise.
 
     0 where items share no difficulty.
 
     Args:
-        x: Scores less habit, [target, observer, item]; NaN where unscored. Four models or more.
+        scores: Scores less habit, [target, observer, item]; NaN where unscored. Four models or more.
     """
-    if not have_shared_difficulty(x):
-        return np.zeros(len(x))
-    beyond_agreement = hits_beyond_agreement(completed(x[None])[0])
+    if not have_shared_difficulty(scores):
+        return np.zeros(len(scores))
+    beyond_agreement = hits_beyond_agreement(completed(scores[None])[0])
     steps = steps_of(moments(beyond_agreement[None]), scale_names=("x",)).steps
     return np.asarray(np.maximum(steps["above 0"][0], steps["noise"][0]))
 

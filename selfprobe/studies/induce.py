@@ -641,13 +641,13 @@ def _asked_label_mass(learnt_bars: pd.DataFrame) -> Estimate:
     """P of all labels together when it is asked what it would say, of the word for which it is
     less.
     """
-    asked_bars = learnt_bars[learnt_bars.kind == "introspective"]
-    smallest_bar = min(asked_bars.itertuples(), key=lambda row: row.mass_low)
+    word_bars = learnt_bars[learnt_bars.kind == "introspective"]
+    lowest_bound_bar = min(word_bars.itertuples(), key=lambda row: row.mass_low)
     return Estimate(
-        float(smallest_bar.mass),
-        float(smallest_bar.mass_low),
-        float(smallest_bar.mass_high),
-        int(smallest_bar.mass_n),
+        float(lowest_bound_bar.mass),
+        float(lowest_bound_bar.mass_low),
+        float(lowest_bound_bar.mass_high),
+        int(lowest_bound_bar.mass_n),
         UNIT,
     )
 

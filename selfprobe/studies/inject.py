@@ -297,11 +297,11 @@ class Inject(LocalStudy):
     # ---- reading
 
     def _unread_cells(self) -> Iterator[tuple[int, float, int]]:
-        """Block, dose and note of each reading that is not in the folder."""
-        for note in range(self.notes):
+        """Block, dose and note_index of each reading that is not in the folder."""
+        for note_index in range(self.notes):
             for block, dose in self.cells:
-                if self._stored(_cell_name(block, dose, note)) is None:
-                    yield block, dose, note
+                if self._stored(_cell_name(block, dose, note_index)) is None:
+                    yield block, dose, note_index
 
     def _unread_plain(self) -> Iterator[tuple[str, str]]:
         """Name and text of each plain reading that is not in the folder."""

@@ -116,8 +116,8 @@ class StatedChances:
 
     def about_target(self, run: str, target: str, question: str) -> FloatArray | None:
         """Chances that another observer stated, the best informed prompt first."""
-        for subject in ("named", "self", "other"):
-            chances = self.about(run, subject, target, question)
+        for prompt_kind in ("named", "self", "other"):
+            chances = self.about(run, prompt_kind, target, question)
             if chances is not None:
                 return chances
         return None
@@ -531,17 +531,17 @@ def _other_target(
     clusters: IntArray,
 ) -> OtherTarget:
     is_known = ~np.isnan(own_statement.residuals) & ~np.isnan(target_outcomes)
-    residuals = own_statement.residuals[is_known]
-    strata = own_statement.strata[is_known]
+    statement_residuals = own_statement.residuals[is_known]
+    known_strata = own_statement.strata[is_known]
     known_clusters = clusters[is_known]
-    own_outcomes = outcomes[is_known]
+    known_own_outcomes = outcomes[is_known]
     known_target_outcomes = target_outcomes[is_known]
-    own_pairs = foresight.ordered(residuals, own_outcomes, strata)
-    target_pairs = foresight.ordered(residuals, known_target_outcomes, strata)
+    own_pairs = foresight.ordered(statement_residuals, known_own_outcomes, known_strata)
+    target_pairs = foresight.ordered(statement_residuals, known_target_outcomes, known_strata)
     return OtherTarget(
         name,
-        auroc=_stratified(residuals, known_target_outcomes, known_clusters, strata),
-        below=foresight.auroc_above(own_pairs, target_pairs, known_clusters, own_outcomes),
+        auroc=_stratified(statement_residuals, known_target_outcomes, known_clusters, known_strata),
+        below=foresight.auroc_above(own_pairs, target_pairs, known_clusters, known_own_outcomes),
     )
 
 

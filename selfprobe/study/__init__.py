@@ -362,14 +362,14 @@ class Study(BaseModel):
             for identity in self.identities_in(wave)
         }
 
-    def own_runs(self, limits: "Mapping[Identity, int | None]") -> "Runs":
-        """The study's runs (`limits`); what else lies in its folder is set aside with the settings
+    def own_runs(self, item_limits: "Mapping[Identity, int | None]") -> "Runs":
+        """The study's runs (`item_limits`); what else lies in its folder is set aside with the settings
         that differ.
         """
         from selfprobe.logs import runs
 
         folder_runs = runs([self.log_dir], sorted(self.reads | self.also), repeats=self.repeats)
-        return folder_runs.of(limits).limited(limits)
+        return folder_runs.of(item_limits).limited(item_limits)
 
     def collected(self) -> Logs:
         """The logs of the study's runs."""

@@ -24,7 +24,14 @@ from selfprobe.probes.evaluate import (
     selection_floor,
     split_pairs,
 )
-from selfprobe.probes.fit import PRESETS, FitSettings, halves, held_out, questions, signed_f1
+from selfprobe.probes.fit import (
+    PRESETS,
+    FitSettings,
+    groups_and_questions,
+    halves,
+    held_out,
+    signed_f1,
+)
 from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.run import (
     MEAN_OF_ASPECTS,
@@ -82,7 +89,7 @@ def test_halves_of_some_subsets_test_on_all_others_but_no_seen_question() -> Non
 
 
 def test_a_question_is_seen_whatever_its_group_is_called() -> None:
-    seen = questions([Pair("a", "x", "y", 1, context="Q", group="g7")])
+    seen = groups_and_questions([Pair("a", "x", "y", 1, context="Q", group="g7")])
     elsewhere = [
         Pair("b", "v", "w", 1, context="q "),
         Pair("c", "v", "w", 1, context="R", group="g7"),

@@ -20,7 +20,7 @@ from selfprobe.data.public_pairs import PairSet
 from selfprobe.page.claims import claim_sentence
 from selfprobe.probes import finetune, training
 from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons
-from selfprobe.probes.fit import FitSettings, questions
+from selfprobe.probes.fit import FitSettings, groups_and_questions
 from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
@@ -139,7 +139,9 @@ def test_it_learns_from_the_training_half_alone_in_both_orders(done: Result, pla
     judge = load_model(str(place / "model"))
     [lesson] = lessons(place / "out", judge, ["one"])
     card = load_probe(place / "out" / "one-supervised.safetensors").card
-    assert questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(card.train_groups)
+    assert groups_and_questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(
+        card.train_groups
+    )
     assert not set(lesson.half.train) & set(lesson.half.test)
     [course] = courses([lesson])
     shown = course.examples()
@@ -319,7 +321,7 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
             lesson.harvest.pairs[i].aspect for i in [*lesson.half.train, *lesson.half.test]
         } == {lesson.aspect}
         card = lesson.probes["supervised"].card
-        assert questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(
+        assert groups_and_questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(
             card.train_groups
         )
     recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=1, batch=8)
