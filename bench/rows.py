@@ -26,7 +26,10 @@ WORDS = "garden river invoice kettle harbour memory bicycle violin ticket window
 JSON_FLOOR = "import json, sys\nfor line in open(sys.argv[1]):\n    json.loads(line)"
 CSV_FLOOR = "import csv, sys\nfor row in csv.reader(open(sys.argv[1])):\n    pass"
 ITEMS = "import sys\nfrom selfprobe.data import load\nload(sys.argv[1], 'question').first(20)"
-CONVERSATIONS = "import sys\nfrom selfprobe.data.conversations import conversations\nconversations(sys.argv[1]).first(20)"
+CONVERSATIONS = (
+    "import sys\nfrom selfprobe.data.conversations import conversations\n"
+    "conversations(sys.argv[1]).first(20)"
+)
 PAIRS = "import sys\nfrom selfprobe.data.public_pairs import load_pairs\nload_pairs(sys.argv[1], limit=20)"
 STUDY = (
     "import sys\nfrom selfprobe.cli import main\n"

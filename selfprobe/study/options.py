@@ -367,7 +367,10 @@ def out(default: str) -> Callable[[CommandFunction], CommandFunction]:
     return click.option("--out", default=default, show_default=True, help=OUT_HELP)
 
 
-EMBEDDER_HELP = "Model of the sentence embeddings: openai/<name> or one of sentence-transformers; the default needs no key."
+EMBEDDER_HELP = (
+    "Model of the sentence embeddings: openai/<name> or one of sentence-transformers; the default "
+    "needs no key."
+)
 embedder = click.option(
     "--embedder",
     default="sentence-transformers/all-MiniLM-L6-v2",

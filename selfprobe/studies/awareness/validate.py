@@ -245,7 +245,8 @@ KEY_COLUMNS = (SHEET_COLUMN, "transcript_id", "uuid", "sample", "item", "id")
 """Columns that tell rows apart, the first that all tables have counts."""
 SCAN_FILE = "eval_awareness.parquet"
 EXPECTED_FILES = (
-    f"expected one file with a column `{LABEL_COLUMN}` (yes, no or empty), and what the judge said of its rows: awareness "
+    f"expected one file with a column `{LABEL_COLUMN}` (yes, no or empty), and what the judge said of its "
+    "rows: awareness "
     f"logs for a sheet of --samples or labels by item and key, a folder of Scout scans, or a column "
     f"{', '.join(VERDICT_COLUMNS)}"
 )
