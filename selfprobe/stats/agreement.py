@@ -638,6 +638,10 @@ def _posterior_shares(share: Share, rng: np.random.Generator) -> FloatArray:
     return rng.beta(share.hits + 0.5, share.total - share.hits + 0.5, RATE_DRAWS)
 
 
+LEAST_YOUDEN = 1e-9
+"""Sensitivity and specificity above chance, by adjusted counts, below which there is no interval."""
+
+
 def labelled_elsewhere(
     flagged: Share, sensitivity: Share, specificity: Share, *, unit: str = "text"
 ) -> Prevalence:
@@ -688,6 +692,11 @@ def labelled_elsewhere(
     se = (sensitivity.hits + 1) / n_se
     sp = (specificity.hits + 1) / n_sp
     youden = se + sp - 1
+    if youden < LEAST_YOUDEN:
+        labels = sensitivity.total + specificity.total
+        reason = f"{labels} labels do not show that the judge is better than chance"
+        no_interval = undefined(reason, n=flagged.total, unit=unit, value=value)
+        return Prevalence(rate, no_interval, sensitivity.value, specificity.value)
     centre = (p + sp - 1) / youden
     se_variance = se * (1 - se) / n_se
     sp_variance = sp * (1 - sp) / n_sp

@@ -123,3 +123,10 @@ def test_intervals_hold_the_planted_rate_in_93_to_98_of_100_draws(
     p, sensitivity, specificity, n = case
     held = sum(covered(rng, p, draw, sensitivity, specificity, n) for _ in range(500))
     assert 0.93 <= held / 500 <= 0.985
+
+
+def test_labels_so_few_that_they_may_be_chance_give_no_interval() -> None:
+    """Of 5 labels all yes and a quarter of no agree: counts with one more of each are a coin's."""
+    corrected = labelled_elsewhere(Share(50, 100), Share(1, 1), Share(1, 4)).corrected
+    assert corrected.reason == "5 labels do not show that the judge is better than chance"
+    assert math.isnan(corrected.low) and 0 <= corrected.value <= 1
