@@ -603,9 +603,9 @@ def _count_text(count: Estimate) -> str:
 
 
 NOTICING_WORDS = page.ClaimWords(
-    yes="notices {effect} {place}; closest: {competitor}",
-    no="notices less than {smallest} in log-odds: {effect}",
-    explained="notices {effect} {place}, no more than {competitor}",
+    yes="notices the thought: its answer moves by {effect} {place}; closest: {competitor}",
+    no="moves its answer by less than {smallest} in log-odds: {effect}",
+    explained="moves its answer by {effect} {place}, no more than {competitor}",
     checks={
         "can_be_asked": "able to answer under a vector",
         "ceiling": "reporting a thought that is written as text",
@@ -624,9 +624,9 @@ NOTICING_WORDS = page.ClaimWords(
     write=signal_text,
 )
 NAMING_WORDS = page.ClaimWords(
-    yes="names {effect} {place}; closest: {competitor}",
-    no="names less than {smallest} nats: {effect}",
-    explained="names {effect} {place}, no more than {competitor}",
+    yes="names the thought: its word gains {effect} {place}; closest: {competitor}",
+    no="gives the thought's word less than {smallest} nats: {effect}",
+    explained="gives the thought's word {effect} {place}, no more than {competitor}",
     checks={
         "can_be_asked": "able to answer under a vector",
         "ceiling": "naming a thought that is written as text",

@@ -5,7 +5,7 @@ thought. Nothing here needs torch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from selfprobe.mechanism.injection_prompts import (
     WORDINGS,
     Frame,
 )
-from selfprobe.page.numerals import shown
+from selfprobe.page.numerals import signed_number
 from selfprobe.stats import injection
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
@@ -511,7 +511,7 @@ def _explaining_check(name: str, difference: Estimate, label: str, reached: Esti
     explains.
     """
     outcome = outcome_above_zero(difference, smallest=SMALLEST_SIGNAL)
-    competitor = f"{label}: {shown(replace(reached, low=np.nan, high=np.nan), sign=True)}"
+    competitor = f"{label}: {signed_number(reached.value)}"
     return Check(name, difference, outcome, competitor, explains=True, remedy=_more(outcome))
 
 
