@@ -16,7 +16,7 @@ import click
 import yaml
 
 from selfprobe.errors.arguments import FULL
-from selfprobe.study._registry import FOLDERS, paper_of, summary_of, tasks
+from selfprobe.study._registry import TASK_PACKAGES, paper_of, summary_of, tasks
 
 COMMON_TITLE = "selfprobe"
 
@@ -38,7 +38,9 @@ def entry(name: str, repository: str, commit: str) -> dict[str, Any]:
     title, _, asks = summary_of(name).partition(": ")
     paper = paper_of(name)
     folder = next(
-        Path(one.__path__[0]) for one in FOLDERS if Path(one.__path__[0], f"{name}.py").is_file()
+        Path(package.__path__[0])
+        for package in TASK_PACKAGES
+        if Path(package.__path__[0], f"{name}.py").is_file()
     )
     return {
         "full_title": f"{title}: {asks}" if asks else title,

@@ -24,7 +24,7 @@ from inspect_ai.model import get_model
 
 from selfprobe.cli import main
 from selfprobe.page import (
-    WORDS,
+    MOST_ANSWER_WORDS,
     Column,
     Details,
     Page,
@@ -424,7 +424,7 @@ def test_the_first_screen_has_the_answer_and_little_else(
             len(numbers),
             shown["seen"],
         )
-        assert len(answer_words(shown["answer"])) <= WORDS and re.match(
+        assert len(answer_words(shown["answer"])) <= MOST_ANSWER_WORDS and re.match(
             r"(Yes|No|Cannot tell)\b", shown["answer"]
         )
         assert " ".join(shown["answer"].split()) in " ".join(shown["seen"])

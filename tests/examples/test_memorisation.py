@@ -160,7 +160,7 @@ def mind(memorised: float, foresees: float) -> Model:
 
 
 @pytest.mark.parametrize(
-    ("remembers", "foresees", "canaries"), [(0, 0, 0), (1, 0, 8), (0.5, 0, 8), (0, 0.6, 0)]
+    ("remembers", "foresees", "canaries"), [(0, 0, 0), (1, 0, 9), (0.5, 0, 9), (0, 0.6, 0)]
 )
 def test_planted_memories_are_recovered_and_foresight_is_none(
     run_task: Any, tmp_path: Path, remembers: float, foresees: float, canaries: int
@@ -174,6 +174,7 @@ def test_planted_memories_are_recovered_and_foresight_is_none(
     assert {f"{name}_memorised" for name in bundled()} - set(found) == {
         "heads_up_words_memorised",
         "awareness_continuations_memorised",
+        "injection_memorised",
     }
 
 

@@ -38,7 +38,7 @@ def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         main,
         [
-            "self",
+            "matrix",
             *given,
             "--log-dir",
             str(tmp_path / "a"),

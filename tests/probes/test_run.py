@@ -97,7 +97,7 @@ def test_the_same_run_again_reads_nothing_new_and_says_the_same(
     done: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, judge, tables = done
-    monkeypatch.setattr("selfprobe.probes.forward.states_of", None)
+    monkeypatch.setattr("selfprobe.probes.forward.read_states", None)
     files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
     again = run_probes(judge, files, folder / "probes", settings=QUICK, progress=silent)
     for name in tables:

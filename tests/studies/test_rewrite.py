@@ -59,7 +59,7 @@ def run(
     return call(
         prompts(folder, prompt_count),
         *("--remove", "words of test items"),
-        *roles(writer, grader, judge),
+        *("--writer", writer, "--grader", grader, "--judges", judge),
         *options,
         *places,
     )
