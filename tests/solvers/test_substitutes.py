@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import get_model
+from inspect_ai.model._model import _models
 
 from selfprobe.cli import main
 from selfprobe.errors import warn_once
@@ -37,6 +38,7 @@ def one_gateway(gateways: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def gateway(one_gateway: Any) -> Any:
+    _models.clear()  # a model that is kept has the address of an earlier gateway
     ask._warned_substitutions.clear()
     warn_once.cache_clear()
     return one_gateway
