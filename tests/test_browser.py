@@ -192,7 +192,7 @@ def outcome(fixture: Fixture, folder: Path) -> str:
     """Those of tests/studies/test_outcome.py, who differ in what they know."""
     for model in test_outcome.WORLDS:
         fixture("run_task")(test_outcome.sums(), model, folder / "logged")
-    return page_in(folder / "page", test_outcome.asked(folder / "logged", folder))
+    return page_in(folder / "page", test_outcome.run_outcome(folder / "logged", folder))
 
 
 def mechanism(parts: str) -> Made:

@@ -842,7 +842,7 @@ EXPECTED_CAUSE_SIGN = {"cue_out": -1, "cue_in": 1}
 CONTROL_NAMES = {"paraphrase": "a paraphrase", "placebo": "an irrelevant line"}
 CUE_PLACES = {"cue_out": "without giveaways", "cue_in": "with giveaways put in"}
 CUE_DIRECTIONS = {"cue_out": "less", "cue_in": "more"}
-ANSWERS_REMEDY = "take items that it always answers, or --declining-counts if declining is scored"
+ANSWERS_REMEDY = "take items that it always answers, or --declining-counts"
 OPEN_WAYS = {Edge.FLOOR: "rise", Edge.CEILING: "fall"}
 """End of the scale → the way in which a score that lies there can change."""
 
@@ -871,9 +871,7 @@ EFFECT_WORDS = ClaimWords(
         "scored": "has both scores on {difference} items alone",
         "answers": "declines or goes unscored {difference} more often {where}",
         "notices": "is not shown to notice {direction} {where}: P(evaluation) {difference}",
-        "room": (
-            "scores {difference} under {control}, at the {edge}, from where it can only {open_way}"
-        ),
+        "room": ("scores {difference} under {control}: at the {edge} it can only {open_way}"),
         "score_changes": "is not shown to score otherwise {where}: {difference} ({competitor})",
     },
     units={

@@ -602,7 +602,7 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
         "declines or goes unscored −0.50",
     ),
     "one of eight declined": (facts(0.3, declined=[1.0] + 7 * [0.0], items=8), Verdict.CANNOT_TELL, "answers",
-        "or --declining-counts if declining is scored"),
+        "or --declining-counts"),
     "no change, and half of the scores are lost": (
         facts([0.0, math.nan] * 20), Verdict.CANNOT_TELL, "scored", "the same command asks again",
     ),
@@ -610,8 +610,8 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
         facts(declined=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers", "unscored +0.50",
     ),
     "at the ceiling": (facts(start=0.98), Verdict.CANNOT_TELL, "room",
-        "at the ceiling, from where it can only fall; take items that it solves"),
-    "at the floor": (facts(start=0.02), Verdict.CANNOT_TELL, "room", "under a paraphrase, at the floor, from where it can only rise"),
+        "at the ceiling it can only fall; take items that it solves"),
+    "at the floor": (facts(start=0.02), Verdict.CANNOT_TELL, "room", "under a paraphrase: at the floor it can only rise"),
     "away from the floor": (facts(0.5, start=0.02), Verdict.YES, None, "scores higher by 0.49"),
     "four items": (facts(0.3, **FEW), Verdict.CANNOT_TELL, "notices", "add items: 6 are the least"),
     "an instruction alone": (
