@@ -106,9 +106,8 @@ class StoredRows(Sequence[Row]):
 
 def _unpacked(packed: bytes | memoryview) -> Row:
     # What this process wrote, into a file that nobody else can open.
-    return dict(
-        pickle.loads(packed)
-    )  # inspect-evals-lint: ignore[host_code_execution] -- rows of this process
+    row = pickle.loads(packed)  # inspect-evals-lint: ignore[host_code_execution] -- own rows
+    return dict(row)
 
 
 class Reordered(Sequence[Row]):

@@ -3,7 +3,7 @@ import pytest
 from inspect_ai.model import ModelName
 from inspect_ai.solver import TaskState
 
-from selfprobe.solvers.compare import Likeness, compare
+from selfprobe.solvers.compare import Alike, Likeness, compare, record_similarity
 from selfprobe.solvers.record import Record, Reply
 
 
@@ -46,3 +46,24 @@ def test_fewer_than_two_good_replies_have_no_likeness(
     texts: list[tuple[str, str | None]], embedder: str
 ) -> None:
     assert likeness_of(texts, embedder).closest is None
+
+
+def test_record_similarity_compares_good_answers_with_the_last_text(embedder: str) -> None:
+    state = TaskState(
+        model=ModelName("mockllm/model"),
+        sample_id="s",
+        epoch=1,
+        input="",
+        messages=[],
+        metadata={"last": "red ball"},
+    )
+    state.store_as(Record).answers = {
+        "same": Reply(text="red ball", model="m", stop_reason="stop"),
+        "refused": Reply(text="red ball", model="m", stop_reason="stop", problem="refused"),
+    }
+
+    async def run() -> TaskState:
+        return await record_similarity(embedder)(state, None)  # type: ignore[arg-type]
+
+    alike = anyio.run(run).store_as(Alike)
+    assert alike.embedder == embedder and alike.similarity == {"same": pytest.approx(1)}
