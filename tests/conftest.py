@@ -130,6 +130,22 @@ def gateways() -> Any:
 
 
 @pytest.fixture(scope="session")
+def one_gateway() -> Iterator[Any]:
+    """One for all tests: Inspect gives commands one handle of a model, and its address stays."""
+    with _GATEWAYS.running() as handle:
+        yield handle
+
+
+@pytest.fixture
+def asked_gateway(one_gateway: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The gateway, with the environment in which Inspect's providers ask it."""
+    for name, value in _GATEWAYS.environment(one_gateway).items():
+        monkeypatch.setenv(name, value)
+    one_gateway.fault = ""
+    return one_gateway
+
+
+@pytest.fixture(scope="session")
 def one_server() -> Iterator[Any]:
     with _SERVER.running(_SERVER.Config.of("alpha", "beta", retry_after=0.05)) as handle:
         yield handle

@@ -4,7 +4,7 @@ and a line says it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,10 @@ MODEL = "openai-api/gate/m"
 ADVICE = "start its server with --reasoning-parser NAME (vLLM, SGLang) or --reasoning-format auto (llama.cpp)"
 
 
-@pytest.fixture(scope="module")
-def one_gateway() -> Iterator[Any]:
-    """One for all tests here."""
-    with gateways.running() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in gateways.environment(server).items():
-            patch.setenv(name, value)
-        yield server
-
-
 @pytest.fixture
-def gateway(one_gateway: Any) -> Any:
+def gateway(asked_gateway: Any) -> Any:
     warn_once.cache_clear()
-    return one_gateway
+    return asked_gateway
 
 
 @pytest.fixture

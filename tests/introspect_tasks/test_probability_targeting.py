@@ -1,7 +1,6 @@
 """Prompts aimed at a probability: planted aims come out; without logprobs there is no score."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,22 +69,14 @@ def test_the_planted_aim_is_recovered_on_itself_and_another_reaches_the_floor(
     assert other["skill"] == pytest.approx(0, abs=1e-6)
 
 
-@pytest.fixture(scope="module")
-def gateway() -> Iterator[Any]:
-    with gateways.running() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in gateways.environment(server).items():
-            patch.setenv(name, value)
-        yield server
-
-
 MODEL = "openai-api/gate/m"
 
 
 @pytest.mark.parametrize("form", gateways.PLACEHOLDERS)
 def test_placeholders_in_the_place_of_logprobs_are_unscored_with_the_reason(
-    form: str, gateway: Any, run_task: Any, tmp_path: Path
+    form: str, asked_gateway: Any, run_task: Any, tmp_path: Path
 ) -> None:
-    gateway.fault = f"logprobs_{form}"
+    asked_gateway.fault = f"logprobs_{form}"
     log = run_task(
         "selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2
     )
@@ -101,9 +92,9 @@ def test_placeholders_in_the_place_of_logprobs_are_unscored_with_the_reason(
 
 @pytest.mark.parametrize(("form", "likeliest_share"), [("sure", 1.0), ("usual", math.exp(-0.4))])
 def test_logprobs_of_a_model_are_read_a_sure_first_token_too(
-    form: str, likeliest_share: float, gateway: Any, run_task: Any, tmp_path: Path
+    form: str, likeliest_share: float, asked_gateway: Any, run_task: Any, tmp_path: Path
 ) -> None:
-    gateway.fault = f"logprobs_{form}"
+    asked_gateway.fault = f"logprobs_{form}"
     log = run_task(
         "selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2
     )

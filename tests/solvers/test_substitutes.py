@@ -5,7 +5,7 @@ user wants that.
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import get_model
-from inspect_ai.model._model import _models
 
 from selfprobe.cli import main
 from selfprobe.errors import warn_once
@@ -27,21 +26,11 @@ Run = Callable[..., EvalLog]
 MODEL, OTHER = "openai-api/gate/m", "llama-3-8b-instruct"
 
 
-@pytest.fixture(scope="module")
-def one_gateway(gateways: Any) -> Iterator[Any]:
-    """One for all tests here: Inspect gives commands one handle of a model, and its address stays."""
-    with gateways.running() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in gateways.environment(server).items():
-            patch.setenv(name, value)
-        yield server
-
-
 @pytest.fixture
-def gateway(one_gateway: Any) -> Any:
-    _models.clear()  # a model that is kept has the address of an earlier gateway
+def gateway(asked_gateway: Any) -> Any:
     ask._warned_substitutions.clear()
     warn_once.cache_clear()
-    return one_gateway
+    return asked_gateway
 
 
 @pytest.fixture
