@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -20,49 +19,19 @@ from torch import Tensor
 
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
+from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
 from selfprobe.probes.forward import model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
 from selfprobe.probes.tokens import opened, opened_conversation
 
 Floats = npt.NDArray[np.float32]
 
-GAUSSIAN_CONTROLS = 10
-PERMUTED_CONTROLS = 5
-WORD_CONTROLS = 5
-"""Numbers of vectors without a concept: Gaussian ones, concepts with their coordinates in another
-order, and differences of two base words.
-"""
 WRITTEN_TOKENS = 24
 """Length of the text that is written under a vector, for the reader."""
 CACHE_TOLERANCE = 0.02
 """Largest difference of a logit that is read from a copied cache from one that is read in full, in
 standard deviations of the logits.
 """
-
-
-class VectorKind(Enum):
-    """What a vector is of."""
-
-    CONCEPT = "concept"
-    GAUSSIAN = "Gaussian"
-    PERMUTED = "permuted"
-    WORDS = "two words"
-
-
-@dataclass(frozen=True)
-class VectorSet:
-    """Vectors of unit length, the same number at each block."""
-
-    names: tuple[str, ...]
-    """Name of each vector; of a concept its word."""
-    kinds: tuple[VectorKind, ...]
-    by_block: Mapping[int, Tensor]
-    """Block → vectors [vector, width] in float32."""
-
-    @property
-    def concept_count(self) -> int:
-        """Number of concepts, which come first."""
-        return self.kinds.count(VectorKind.CONCEPT)
 
 
 @dataclass(frozen=True)
@@ -408,10 +377,10 @@ def injected_vectors(
     blocks: Sequence[int],
     *,
     seed: int = 0,
-) -> VectorSet:
-    """Vectors of concepts, and of as many kinds of controls as have no concept in them.
+) -> dict[int, Tensor]:
+    """Vectors of unit length, block → [vector, width] in float32, in the order of `vector_labels`.
 
-    A concept's vector is its state less the mean of the base words' states, at unit length.
+    A concept's vector is its state less the mean of the base words' states.
 
     Raises:
         ValueError: A concept has the state of the base words' mean, so it has no direction.
@@ -424,25 +393,16 @@ def injected_vectors(
         base_states = base_of_block[block]
         vectors = [_unit(state - base_states.mean(0)) for state in concept_of_block[block]]
         width = base_states.shape[1]
-        for _ in range(GAUSSIAN_CONTROLS):
+        for _ in range(CONTROL_COUNTS[VectorKind.GAUSSIAN]):
             vectors.append(_unit(torch.tensor(rng.standard_normal(width), dtype=torch.float32)))
-        for number in range(PERMUTED_CONTROLS):
+        for number in range(CONTROL_COUNTS[VectorKind.PERMUTED]):
             order = torch.tensor(rng.permutation(width))
             vectors.append(vectors[number % len(concepts)][order])
-        for _ in range(WORD_CONTROLS):
+        for _ in range(CONTROL_COUNTS[VectorKind.WORDS]):
             first, second = rng.choice(len(base_words), 2, replace=False)
             vectors.append(_unit(base_states[first] - base_states[second]))
         by_block[block] = torch.stack(vectors)
-    controls = {
-        VectorKind.GAUSSIAN: GAUSSIAN_CONTROLS,
-        VectorKind.PERMUTED: PERMUTED_CONTROLS,
-        VectorKind.WORDS: WORD_CONTROLS,
-    }
-    names, kinds = list(concepts), [VectorKind.CONCEPT] * len(concepts)
-    for kind, count in controls.items():
-        names += [f"{kind.value} {number + 1}" for number in range(count)]
-        kinds += [kind] * count
-    return VectorSet(tuple(names), tuple(kinds), by_block)
+    return by_block
 
 
 def _unit(vector: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ The protocol is that of concept injection (Lindsey 2026, arXiv 2601.01828) with 
 about another assistant, and facts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -127,6 +128,38 @@ NAMING_QUESTIONS = {
     "activations. Name the thought in one word.",
     Frame.ANY: "Say any word that you like.",
 }
+
+
+class VectorKind(Enum):
+    """What a vector is of."""
+
+    CONCEPT = "concept"
+    GAUSSIAN = "Gaussian"
+    PERMUTED = "permuted"
+    WORDS = "two words"
+
+
+CONTROL_COUNTS = {VectorKind.GAUSSIAN: 10, VectorKind.PERMUTED: 5, VectorKind.WORDS: 5}
+"""Numbers of vectors without a concept: Gaussian ones, concepts with their coordinates in another
+order, and differences of two base words.
+"""
+
+
+@dataclass(frozen=True)
+class VectorLabel:
+    """Name of a vector, which is a concept's word or says what else was added."""
+
+    name: str
+    kind: VectorKind
+
+
+def vector_labels(concepts: Sequence[str]) -> list[VectorLabel]:
+    """The vectors of a study: concepts first, then the controls."""
+    labels = [VectorLabel(word, VectorKind.CONCEPT) for word in concepts]
+    for kind, count in CONTROL_COUNTS.items():
+        for number in range(count):
+            labels.append(VectorLabel(f"{kind.value} {number + 1}", kind))
+    return labels
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, OpenModel, Progress, blocks
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.injection import AskedModel, Injection, VectorSet
+    from selfprobe.mechanism.injection import AskedModel, Injection
 
 Where = Literal["earlier", "all"]
 
@@ -236,14 +236,15 @@ class Inject(LocalStudy):
         judge, words = self.judge, self.words
         unread_cells = list(self._unread_cells())
         unread_plain = list(self._unread_plain())
-        vectors = len(words.concepts) + self._control_count
+        vectors = len(self.vector_labels)
         rows = len(unread_cells) * vectors + len(unread_plain)
         tokens = rows * self._row_tokens
         weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
         left_out = words.left_out
         return [
             f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
-            f"Concepts: {len(words.concepts)}, and {self._control_count} vectors without one",
+            f"Concepts: {len(words.concepts)}, and "
+            f"{vectors - len(words.concepts)} vectors without one",
             *([f"Left out, as several tokens: {', '.join(left_out[:5])}"] if left_out else []),
             f"Cells: {len(self.cells)} (blocks {', '.join(map(str, self.read_blocks))}; doses "
             f"{', '.join(f'{dose:g}' for dose in self.doses)}) after {self.notes} notes",
@@ -255,11 +256,10 @@ class Inject(LocalStudy):
             else "Time: nothing is left to read",
         ]
 
-    @property
-    def _control_count(self) -> int:
-        from selfprobe.mechanism import injection
-
-        return injection.GAUSSIAN_CONTROLS + injection.PERMUTED_CONTROLS + injection.WORD_CONTROLS
+    @cached_property
+    def vector_labels(self) -> list[prompts.VectorLabel]:
+        """The vectors, concepts first."""
+        return prompts.vector_labels(self.words.concepts)
 
     @cached_property
     def _row_tokens(self) -> int:
@@ -282,7 +282,7 @@ class Inject(LocalStudy):
 
         conversation = self.asked.conversation(prompts.NOTES[0])
         tokens = self.asked.asked_after(conversation, self.asked.questions[0])
-        rows = min(self._rows_at_once, len(self.words.concepts) + self._control_count)
+        rows = min(self._rows_at_once, len(self.vector_labels))
         cache = self.asked.read_note(conversation, None, rows)
         self.asked.read_after(cache, tokens, None, rows, 1)
         start = perf_counter()
@@ -297,7 +297,7 @@ class Inject(LocalStudy):
     # ---- reading
 
     def _unread_cells(self) -> Iterator[tuple[int, float, int]]:
-        """Block, dose and note_index of each reading that is not in the folder."""
+        """Block, dose and note of each reading that is not in the folder."""
         for note_index in range(self.notes):
             for block, dose in self.cells:
                 if self._stored(_cell_name(block, dose, note_index)) is None:
@@ -330,7 +330,7 @@ class Inject(LocalStudy):
         folder = self.folder / "readings"
         if unread_plain or unread_cells:
             self.asked.check_cache(self.asked.conversation(prompts.NOTES[0]))
-            vectors = len(self.words.concepts) + self._control_count
+            vectors = len(self.vector_labels)
             rows = len(unread_plain) + len(unread_cells) * vectors
             readings = len(unread_plain) + len(unread_cells)
             progress(f"{readings} readings to make in {folder}")
@@ -346,19 +346,29 @@ class Inject(LocalStudy):
         self._read_written_texts(progress)
 
     @cached_property
-    def vectors(self) -> "VectorSet":
-        """The vectors, concepts first."""
+    def vectors(self) -> dict[int, Any]:
+        """Vectors of unit length, block → [vector, width]; concepts first."""
         from selfprobe.mechanism.injection import injected_vectors
 
         return injected_vectors(self.asked, self.words.concepts, self.words.base, self.read_blocks)
 
-    def _injections(self, block: int, dose: float, note: int) -> "Iterator[Injection]":
-        """Vectors at their length, a few rows at a time."""
+    @cached_property
+    def _mean_lengths(self) -> list[dict[int, float]]:
+        """Mean length of the states of each note, by block."""
+        conversations = [self.asked.conversation(note) for note in prompts.NOTES[: self.notes]]
+        return [
+            self.asked.mean_lengths(conversation, self.read_blocks)
+            for conversation in conversations
+        ]
+
+    def _injections(
+        self, block: int, dose: float, note: int, *, vector_count: int | None = None
+    ) -> "Iterator[Injection]":
+        """The first vectors (default: all) at their length, a few rows at a time."""
         from selfprobe.mechanism.injection import Injection
 
-        conversation = self.asked.conversation(prompts.NOTES[note])
-        length = self.asked.mean_lengths(conversation, [block])[block]
-        scaled = self.vectors.by_block[block] * dose * length
+        vectors = self.vectors[block][:vector_count]
+        scaled = vectors * dose * self._mean_lengths[note][block]
         for rows in scaled.split(self._rows_at_once):
             yield Injection(block, rows, everywhere=self.where == "all")
 
@@ -381,11 +391,11 @@ class Inject(LocalStudy):
         progress(f"block {block}, dose {dose:g}: writing under each concept, for the reader")
         conversation = self.asked.conversation(prompts.NOTES[0])
         texts = []
-        for injection in self._injections(block, dose, 0):
+        concept_count = len(self.words.concepts)
+        for injection in self._injections(block, dose, 0, vector_count=concept_count):
             texts += self.asked.written_texts(conversation, injection, len(injection.vectors))
-        concept_texts = texts[: len(self.words.concepts)]
-        log_probs = self._reading_model.read_texts(concept_texts)
-        arrays = {"log_probs": log_probs, "texts": np.array(concept_texts)}
+        log_probs = self._reading_model.read_texts(texts)
+        arrays = {"log_probs": log_probs, "texts": np.array(texts)}
         store_arrays(self.folder / "readings", self._reader_name(cell), arrays)
 
     @property
@@ -402,7 +412,7 @@ class Inject(LocalStudy):
     def _reader_name(self, cell: int) -> str:
         block, dose = self.cells[cell]
         reader = digest(self.reader)[:8] if self.reader else "itself"
-        return f"reader-{reader}-block-{block}-dose-{dose:g}"
+        return f"reader-{reader}-block-{block}-dose-{dose}"
 
     # ---- what was read
 
@@ -421,8 +431,8 @@ class Inject(LocalStudy):
         return InjectionReadings(
             model=cut_name(self.judge.name),
             concepts=words.concepts,
-            vector_names=self.vectors.names,
-            vector_kinds=tuple(kind.value for kind in self.vectors.kinds),
+            vector_names=tuple(label.name for label in self.vector_labels),
+            vector_kinds=tuple(label.kind.value for label in self.vector_labels),
             cells=self.cells,
             log_odds=stacked("log_odds"),
             masses=stacked("masses"),
@@ -462,7 +472,7 @@ class Inject(LocalStudy):
 
 
 def _cell_name(block: int, dose: float, note: int) -> str:
-    return f"block-{block}-dose-{dose:g}-note-{note}"
+    return f"block-{block}-dose-{dose}-note-{note}"
 
 
 @dataclass(frozen=True)
@@ -602,25 +612,31 @@ def _count_text(count: Estimate) -> str:
     return f"{count.value:.0f}"
 
 
+BLOCKING_CHECKS = {
+    "can_be_asked": "able to answer under a vector",
+    "concepts": "asked about enough concepts",
+}
+"""What both claims need."""
+BLOCKING_UNMET = {
+    "can_be_asked": "answers Yes or No too rarely at every block and dose",
+    "concepts": "was asked about few concepts",
+}
+BLOCKING_UNITS = {"can_be_asked": page.percents, "concepts": _count_text}
 NOTICING_WORDS = page.ClaimWords(
     yes="notices the thought: its answer moves by {effect} {place}; closest: {competitor}",
     no="moves its answer by less than {smallest} in log-odds: {effect}",
     explained="moves its answer by {effect} {place}, no more than {competitor}",
     checks={
-        "can_be_asked": "able to answer under a vector",
+        **BLOCKING_CHECKS,
         "ceiling": "reporting a thought that is written as text",
-        "concepts": "asked about enough concepts",
         "signal": "noticing the thought at some block and dose",
         "size": "noticing it by as much as matters",
         "wordings": "noticing it in other wordings too",
         "beyond_controls": "noticing concepts more than vectors without one",
         "beyond_odd_text": "noticing concepts more than odd text",
     },
-    unmet={
-        "can_be_asked": "answers Yes or No too rarely at every block and dose",
-        "concepts": "was asked about few concepts",
-    },
-    units={"can_be_asked": page.percents, "concepts": _count_text},
+    unmet=BLOCKING_UNMET,
+    units=BLOCKING_UNITS,
     write=signal_text,
 )
 NAMING_WORDS = page.ClaimWords(
@@ -628,20 +644,16 @@ NAMING_WORDS = page.ClaimWords(
     no="gives the thought's word less than {smallest} nats: {effect}",
     explained="gives the thought's word {effect} {place}, no more than {competitor}",
     checks={
-        "can_be_asked": "able to answer under a vector",
+        **BLOCKING_CHECKS,
         "ceiling": "naming a thought that is written as text",
-        "concepts": "asked about enough concepts",
         "signal": "naming the thought at some block and dose",
         "size": "naming it by as much as matters",
         "beyond_other": "naming it more than when asked about another assistant",
         "beyond_any_word": "naming it more than when asked for any word",
         "beyond_reader": "naming it better than a reader of what it writes",
     },
-    unmet={
-        "can_be_asked": "answers Yes or No too rarely at every block and dose",
-        "concepts": "was asked about few concepts",
-    },
-    units={"can_be_asked": page.percents, "concepts": _count_text},
+    unmet=BLOCKING_UNMET,
+    units=BLOCKING_UNITS,
     write=signal_text,
 )
 

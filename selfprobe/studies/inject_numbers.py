@@ -386,34 +386,29 @@ def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
 def noticing_claim(numbers: InjectionNumbers) -> Claim:
     """The claim that a model notices a thought that was put into it."""
     cell = numbers.noticing_cell
-    blocking = [
-        _asked_check(numbers),
-        _enough_check(numbers),
-        _ceiling_check(numbers.written_noticing, SMALLEST_SIGNAL),
-    ]
+    blocking = _blocking_checks(numbers, numbers.written_noticing, SMALLEST_SIGNAL)
     if any(check.outcome is not Outcome.HOLDS for check in blocking):
         return _blocked_claim(numbers, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
     effect = numbers.noticing(cell)
     p_value = float(numbers.noticing_p_values[cell])
-    is_noticed = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL, p_value=p_value)
-    is_large = Outcome.HOLDS if effect.value >= SMALLEST_SIGNAL else Outcome.OPEN
     above_wordings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
     checks = [
         *blocking,
-        Check("signal", effect, is_noticed, p_value=p_value, remedy=_more(is_noticed)),
-        Check("size", effect, is_large, remedy=_more(is_large)),
+        *_effect_checks(effect, p_value, SMALLEST_SIGNAL),
         Check("wordings", effect, above_wordings, remedy=_more(above_wordings)),
         _explaining_check(
             "beyond_controls",
             numbers.beyond_controls(cell),
             "vectors without a concept",
             numbers.control_noticing(cell),
+            smallest=SMALLEST_SIGNAL,
         ),
         _explaining_check(
             "beyond_odd_text",
             numbers.beyond_odd_text(cell),
             "odd text without a vector",
             numbers.odd_noticing,
+            smallest=SMALLEST_SIGNAL,
         ),
     ]
     return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_SIGNAL, _place(numbers, cell))
@@ -426,37 +421,36 @@ NAMING_CHECKS = ("signal", "size", "beyond_other", "beyond_any_word", "beyond_re
 def naming_claim(numbers: InjectionNumbers) -> Claim:
     """The claim that a model names a thought that was put into it."""
     cell = numbers.naming_cell
-    blocking = [
-        _asked_check(numbers),
-        _enough_check(numbers),
-        _ceiling_check(numbers.written_naming, SMALLEST_NAMING),
-    ]
+    blocking = _blocking_checks(numbers, numbers.written_naming, SMALLEST_NAMING)
     if any(check.outcome is not Outcome.HOLDS for check in blocking):
         return _blocked_claim(numbers, blocking, NAMING_CHECKS, SMALLEST_NAMING)
     effect = numbers.naming(cell)
     p_value = float(numbers.naming_p_values[cell])
-    is_named = outcome_above_zero(effect, smallest=SMALLEST_NAMING, p_value=p_value)
-    is_large = Outcome.HOLDS if effect.value >= SMALLEST_NAMING else Outcome.OPEN
     any_word = numbers.naming(cell, Frame.ANY)
     other = numbers.naming(cell, Frame.OTHER)
     checks = [
         *blocking,
-        Check("signal", effect, is_named, p_value=p_value, remedy=_more(is_named)),
-        Check("size", effect, is_large, remedy=_more(is_large)),
+        *_effect_checks(effect, p_value, SMALLEST_NAMING),
         _explaining_check(
-            "beyond_other", numbers.naming_beyond(cell, Frame.OTHER), "asked about another", other
+            "beyond_other",
+            numbers.naming_beyond(cell, Frame.OTHER),
+            "asked about another",
+            other,
+            smallest=SMALLEST_NAMING,
         ),
         _explaining_check(
             "beyond_any_word",
             numbers.naming_beyond(cell, Frame.ANY),
             "asked for any word",
             any_word,
+            smallest=SMALLEST_NAMING,
         ),
         _explaining_check(
             "beyond_reader",
             numbers.naming_beyond_reader,
             "a reader of what it writes",
             numbers.reader_naming,
+            smallest=SMALLEST_NAMING,
         ),
     ]
     return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_NAMING, _place(numbers, cell))
@@ -473,6 +467,21 @@ def _place(numbers: InjectionNumbers, cell: int) -> dict[str, str]:
 
 def _more(outcome: Outcome) -> str:
     return "" if outcome is Outcome.HOLDS else "add concepts, notes (--notes) or doses (--doses)"
+
+
+def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:
+    """The requirements without which nothing is said."""
+    return [_asked_check(numbers), _enough_check(numbers), _ceiling_check(ceiling, smallest)]
+
+
+def _effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Check]:
+    """The requirements that an effect is above 0, and large enough to matter."""
+    above_zero = outcome_above_zero(effect, smallest=smallest, p_value=p_value)
+    is_large = Outcome.HOLDS if effect.value >= smallest else Outcome.OPEN
+    return [
+        Check("signal", effect, above_zero, p_value=p_value, remedy=_more(above_zero)),
+        Check("size", effect, is_large, remedy=_more(is_large)),
+    ]
 
 
 def _asked_check(numbers: InjectionNumbers) -> Check:
@@ -506,11 +515,13 @@ def _enough_check(numbers: InjectionNumbers) -> Check:
     )
 
 
-def _explaining_check(name: str, difference: Estimate, label: str, reached: Estimate) -> Check:
+def _explaining_check(
+    name: str, difference: Estimate, label: str, reached: Estimate, *, smallest: float
+) -> Check:
     """The requirement that a difference from a control is above 0; a control that reaches as much
     explains.
     """
-    outcome = outcome_above_zero(difference, smallest=SMALLEST_SIGNAL)
+    outcome = outcome_above_zero(difference, smallest=smallest)
     competitor = f"{label}: {signed_number(reached.value)}"
     return Check(name, difference, outcome, competitor, explains=True, remedy=_more(outcome))
 

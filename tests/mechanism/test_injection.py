@@ -100,6 +100,17 @@ def test_a_stopped_study_goes_on_and_makes_the_same_tables(
         assert frame.equals(again.parts["notices"].frames[name])
 
 
+def test_a_finished_study_is_shown_again_without_a_forward_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = plain_llama()
+    first = made_page(judge, tmp_path, limit=3, notes=1)
+    monkeypatch.setattr(judge.model, "forward", None)
+    again = made_page(judge, tmp_path, limit=3, notes=1)
+    for name, frame in first.parts["notices"].frames.items():
+        assert frame.equals(again.parts["notices"].frames[name])
+
+
 def test_a_template_that_drops_an_earlier_turn_is_one_line() -> None:
     judge = plain_llama()
     judge.tokenizer.chat_template = (
@@ -146,7 +157,8 @@ def test_vectors_have_unit_length_and_the_same_seed_gives_the_same_controls() ->
     asked = asked_model()
     vectors = injected_vectors(asked, CONCEPTS[:5], BASE, [BLOCK])
     again = injected_vectors(asked, CONCEPTS[:5], BASE, [BLOCK])
-    assert torch.equal(vectors.by_block[BLOCK], again.by_block[BLOCK])
-    lengths = vectors.by_block[BLOCK].norm(dim=1)
+    assert torch.equal(vectors[BLOCK], again[BLOCK])
+    lengths = vectors[BLOCK].norm(dim=1)
     assert np.allclose(lengths.numpy(), 1, atol=1e-5)
-    assert len(vectors.names) == len(set(vectors.names)) == 25
+    names = [label.name for label in prompts.vector_labels(CONCEPTS[:5])]
+    assert len(names) == len(set(names)) == len(vectors[BLOCK]) == 25
