@@ -7,7 +7,7 @@ run.json                           model, settings, versions, data sets with has
                                    (<data set>-<aspect>-… where each aspect has its own)
 tables/*.csv                       methods, layers, floors, transfer, cosine, adversarial, ablation,
                                    data
-figures/*.png, report.md           what `preferences.page.probe_page` makes of the tables
+figures/*.png, report.md           what `studies.probe_page` makes of the tables
 activations/                       states; may be deleted, and is then harvested again
 """
 

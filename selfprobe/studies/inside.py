@@ -52,7 +52,6 @@ from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies import inside_numbers
-from selfprobe.studies.awareness.numbers import text_baselines
 from selfprobe.studies.inside_claims import (
     READING_WORDS,
     Baseline,
@@ -74,6 +73,7 @@ from selfprobe.studies.inside_numbers import (
 from selfprobe.study import Label
 from selfprobe.study.arrays import store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, Progress
+from selfprobe.study.text_baselines import text_baselines
 from selfprobe.text.counts import count_text
 from selfprobe.text.kinds import format_of
 

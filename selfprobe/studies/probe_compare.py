@@ -55,8 +55,8 @@ from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.claims import (
+from selfprobe.studies import probe_figures
+from selfprobe.studies.probe_claims import (
     CONTROLS,
     PROBE_WORDS,
     ProbeEvidence,
@@ -65,7 +65,7 @@ from selfprobe.studies.preferences.claims import (
     mean_evidence,
     probe_claim,
 )
-from selfprobe.studies.preferences.page import text_table
+from selfprobe.studies.probe_page import text_table
 
 _SIZE_IN_NAME = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
 _PARAMETERS_OF_UNIT = {"b": 1e9, "m": 1e6}
@@ -377,7 +377,9 @@ class LeadRow:
 
     model: Annotated[str, Heading("model", "Model whose states the probe reads.")]
     family: Annotated[str, Heading("family", "Models of one family are one line of a figure.")]
-    parameters: Annotated[float, Heading("parameters", "Number of parameters.", figures.size_text)]
+    parameters: Annotated[
+        float, Heading("parameters", "Number of parameters.", probe_figures.size_text)
+    ]
     data_sets: Annotated[int, Heading("data sets", "Data sets whose numbers are averaged.")]
     against: Annotated[str, Heading("against", "Asking, or a control.")]
     score: Annotated[float, Heading("its F1", "F1 of asking or of the control.", number)]
@@ -938,7 +940,7 @@ def _run_blocks(compared: Compared) -> list[Block]:
     """The runs, and what some have and others do not."""
     columns = ["model", "family", "parameters", "blocks", "dtype", "data_sets"]
     models = compared.tables["models"][columns]
-    size_texts = [figures.size_text(count) for count in models.parameters]
+    size_texts = [probe_figures.size_text(count) for count in models.parameters]
     blocks: list[Block] = [text_table(models.assign(parameters=size_texts))]
     if compared.missing:
         blocks.append(Bullets(compared.missing))
@@ -979,8 +981,8 @@ def _size_blocks(tables: Tables) -> Iterator[Block]:
         if not len(drawn_scores):
             continue
         title = f"{name} ({FIGURES_OF_SET[name]})" if name in FIGURES_OF_SET else name
-        stem = figures.stem_of("means" if name in GROUPS else "size", name)
-        yield Figures(figures.size_pictures(drawn_scores, title=title, stem=stem))
+        stem = probe_figures.stem_of("means" if name in GROUPS else "size", name)
+        yield Figures(probe_figures.size_pictures(drawn_scores, title=title, stem=stem))
 
 
 def _scores_by_method(scores: pd.DataFrame) -> pd.DataFrame:
@@ -1008,8 +1010,8 @@ def _count_blocks(tables: Tables) -> Iterator[Block]:
 
 def _layer_blocks(tables: Tables) -> Iterator[Block]:
     for dataset, curves in tables["depth"].groupby("dataset", sort=False):
-        stem = figures.stem_of("depth", dataset)
-        yield Figures(figures.depth_pictures(curves, title=f"{dataset}, by layer", stem=stem))
+        stem = probe_figures.stem_of("depth", dataset)
+        yield Figures(probe_figures.depth_pictures(curves, title=f"{dataset}, by layer", stem=stem))
     if "rise" in tables:
         yield RISE_NOTE
         yield text_table(tables["rise"].drop(columns=["family", "parameters"]).round(2))
@@ -1055,7 +1057,7 @@ def _transfer_maps(transfers: pd.DataFrame, stem: str) -> list[Picture]:
     for probe in PROBE_KINDS:
         columns = {end: transfers[f"{probe}_{end}"] for end in ("value", "low", "high")}
         frames.append(cells.assign(probe=probe, **columns))
-    return figures.transfer_pictures(pd.concat(frames, ignore_index=True), stem=stem)
+    return probe_figures.transfer_pictures(pd.concat(frames, ignore_index=True), stem=stem)
 
 
 def _pictures_by(
@@ -1065,14 +1067,14 @@ def _pictures_by(
     if name in tables:
         for value, rows in tables[name].groupby(column, sort=False):
             yield str(value)
-            yield Figures(draw(rows, stem=figures.stem_of(name, value)))
+            yield Figures(draw(rows, stem=probe_figures.stem_of(name, value)))
 
 
 def _ablation_blocks(tables: Tables) -> Iterator[Block]:
     if "table2" not in tables:
         return
     table = tables["table2"]
-    yield Figures(figures.change_pictures(table, stem="table2"))
+    yield Figures(probe_figures.change_pictures(table, stem="table2"))
     ablations = table[table.direction != "none"]
     change_texts = [shown(row, sign=True) for row in ablations.itertuples()]
     cells = ablations.assign(change=change_texts).pivot_table(
@@ -1086,15 +1088,15 @@ def _ablation_blocks(tables: Tables) -> Iterator[Block]:
 
 
 def _cosine_blocks(tables: Tables) -> Iterator[Block]:
-    return _pictures_by("model", "cosine", tables, figures.cosine_pictures)
+    return _pictures_by("model", "cosine", tables, probe_figures.cosine_pictures)
 
 
 def _adversarial_blocks(tables: Tables) -> Iterator[Block]:
-    return _pictures_by("model", "adversarial", tables, figures.adversarial_pictures)
+    return _pictures_by("model", "adversarial", tables, probe_figures.adversarial_pictures)
 
 
 def _component_blocks(tables: Tables) -> Iterator[Block]:
-    draw = partial(figures.component_pictures, by="model")
+    draw = partial(probe_figures.component_pictures, by="model")
     return _pictures_by("dataset", "components", tables, draw)
 
 

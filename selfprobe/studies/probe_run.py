@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, RowTable, write
 from selfprobe.page.plots import cut_name
-from selfprobe.studies.preferences.page import probe_page
+from selfprobe.studies.probe_page import probe_page
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
     FULL_LEARNING_RATE,
@@ -303,7 +303,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @cached_property
     def margins_from_logs(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
-        from selfprobe.studies.preferences.judged import logged_margins
+        from selfprobe.study.preference_logs import logged_margins
 
         return logged_margins(self.logs, self.sets) if self.logs else None
 

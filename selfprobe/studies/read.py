@@ -39,8 +39,8 @@ from selfprobe.page.numerals import points
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
-from selfprobe.studies.attention import Attention
-from selfprobe.studies.lens import (
+from selfprobe.studies.read_attention import Attention
+from selfprobe.studies.read_lens import (
     FEWEST_WITH_INTERVAL,
     UNIT,
     FloatArray,

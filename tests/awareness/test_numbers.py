@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.studies.awareness.numbers import arm_numbers, comparison_of, text_baselines
+from selfprobe.studies.awareness.numbers import arm_numbers, comparison_of
 from selfprobe.studies.awareness.page import sets_of
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
+from selfprobe.study.text_baselines import text_baselines
 
 ROWS = 80
 

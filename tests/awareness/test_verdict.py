@@ -21,7 +21,6 @@ from selfprobe.studies.awareness.numbers import (
     TextRival,
     arm_numbers,
     comparison_of,
-    text_baselines,
 )
 from selfprobe.studies.awareness.page import sets_of
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, told_by_set
@@ -36,6 +35,7 @@ from selfprobe.studies.awareness.verdict import (
     fewest_sources,
     statements,
 )
+from selfprobe.study.text_baselines import text_baselines
 
 ROWS = 320
 WORDS = [f"w{k}" for k in range(40)]
@@ -255,7 +255,7 @@ def test_what_embeddings_show_is_read_by_them_and_without_them_the_reason_is_kep
 ) -> None:
     made = logged(noisy(is_evaluation), conversations(n=160))
     seen = np.eye(2)[(made.texts.label == "evaluation").to_numpy(dtype=int)]
-    monkeypatch.setattr("selfprobe.studies.awareness.numbers.embed_unasked", lambda texts: seen)
+    monkeypatch.setattr("selfprobe.study.text_baselines.embed_unasked", lambda texts: seen)
     found = text_baselines(made.texts)
     assert (
         found.text.value == 1

@@ -10,8 +10,8 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, skewed
 
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.attention import FAIR_SCALE, attention_claim, difference_rows
-from selfprobe.studies.lens import PAIRS
+from selfprobe.studies.read_attention import FAIR_SCALE, attention_claim, difference_rows
+from selfprobe.studies.read_lens import PAIRS
 
 FloatArray = npt.NDArray[np.float64]
 BLOCKS = 12

@@ -16,11 +16,9 @@ from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import undefined
 from selfprobe.studies.awareness.numbers import (
     ArmNumbers,
-    Baselines,
     arm_numbers,
     beyond_observers,
     beyond_text,
-    text_baselines,
 )
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, verdict_items
 from selfprobe.studies.awareness.verdict import (
@@ -29,6 +27,7 @@ from selfprobe.studies.awareness.verdict import (
     awareness_claim,
     fewest_sources,
 )
+from selfprobe.study.text_baselines import Baselines, text_baselines
 
 FloatArray = npt.NDArray[np.float64]
 COMMON_WORDS = [f"w{number}" for number in range(40)]

@@ -12,7 +12,7 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page.columns import rows_of_frame
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.lens import LensRow, PartingRow, lens_claim, lens_table, partings
+from selfprobe.studies.read_lens import LensRow, PartingRow, lens_claim, lens_table, partings
 
 FloatArray = npt.NDArray[np.float64]
 BLOCKS = 8

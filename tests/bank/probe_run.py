@@ -14,7 +14,7 @@ from selfprobe.probes.evaluate import estimate, selection_floor
 from selfprobe.probes.fit import halves
 from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import auroc_table, clustered_mean
-from selfprobe.studies.preferences.claims import (
+from selfprobe.studies.probe_claims import (
     CONTROLS,
     Lead,
     ProbeEvidence,

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from selfprobe.page import Picture, shown
-from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.page import best_layers, markdown, methods_text
+from selfprobe.studies import probe_figures
+from selfprobe.studies.probe_page import best_layers, markdown, methods_text
 
 METHODS = ("supervised", "unsupervised", "random direction", "no model (TF-IDF)", "prompting")
 
@@ -73,7 +73,7 @@ def texts(picture: Picture) -> list[str]:
 
 
 def test_every_table_has_its_pictures_and_an_absent_one_none() -> None:
-    made = figures.drawn_pictures(tables())
+    made = probe_figures.drawn_pictures(tables())
     assert set(made) == {
         "methods",
         "layers",
@@ -88,12 +88,12 @@ def test_every_table_has_its_pictures_and_an_absent_one_none() -> None:
     assert not any(
         b"nan" in picture.drawing.svg for pictures in made.values() for picture in pictures
     )
-    assert figures.drawn_pictures({}) == {}
+    assert probe_figures.drawn_pictures({}) == {}
 
 
 def test_each_data_set_has_a_picture() -> None:
     sets = tuple(f"set{i}" for i in range(7))
-    pictures = figures.method_pictures(tables(sets)["methods"])
+    pictures = probe_figures.method_pictures(tables(sets)["methods"])
     assert [texts(picture)[0] for picture in pictures] == [
         f"{name} (40 questions)" for name in sets
     ]
@@ -102,7 +102,7 @@ def test_each_data_set_has_a_picture() -> None:
 def test_a_curve_stands_above_what_luck_finds_without_its_sign() -> None:
     given = tables(("llmbar",))
     given["floors"].loc[given["floors"].over.str.contains("signs"), "high"] = 0.99
-    [picture] = figures.layer_pictures(given["layers"], given["floors"], given["methods"])
+    [picture] = probe_figures.layer_pictures(given["layers"], given["floors"], given["methods"])
     assert {"best layer on shuffled labels (mean to 95 %)", "prompting", "supervised"} <= set(
         texts(picture)
     )
@@ -119,7 +119,7 @@ def test_a_curve_stands_above_what_luck_finds_without_its_sign() -> None:
 
 
 def test_natural_subsets_come_first_and_are_named_so() -> None:
-    [picture] = figures.adversarial_pictures(tables()["adversarial"])
+    [picture] = probe_figures.adversarial_pictures(tables()["adversarial"])
     names = [
         text
         for text in texts(picture)
@@ -131,7 +131,7 @@ def test_natural_subsets_come_first_and_are_named_so() -> None:
 def test_a_method_without_a_score_is_said_and_not_drawn_as_zero() -> None:
     table = tables(("llmbar",))["methods"]
     table.loc[table.method == "prompting", ["value", "low", "high"]] = np.nan
-    [picture] = figures.method_pictures(table)
+    [picture] = probe_figures.method_pictures(table)
     assert "no score" in texts(picture)
 
 
@@ -140,7 +140,7 @@ def test_models_of_several_sizes_are_a_line_a_method_and_a_picture_a_family() ->
         number(0.5 + size / 2e10, family=family, parameters=size, method=method, metric="f1")
         for family in ("Llama", "Qwen") for size in (1e9, 8e9) for method in ("supervised", "prompting")
     ]  # fmt: skip
-    pictures = figures.size_pictures(pd.DataFrame(rows), title="LLMBar", stem="size-llmbar")
+    pictures = probe_figures.size_pictures(pd.DataFrame(rows), title="LLMBar", stem="size-llmbar")
     assert [picture.name for picture in pictures] == ["size-llmbar-Llama", "size-llmbar-Qwen"]
     assert {"1B", "8B", "supervised", "prompting"} <= set(texts(pictures[0]))
 
@@ -155,7 +155,7 @@ def test_of_random_directions_the_one_that_takes_most_is_drawn() -> None:
             ("random 2", -0.2),
         )
     ]
-    [picture] = figures.change_pictures(pd.DataFrame(rows), stem="table2")
+    [picture] = probe_figures.change_pictures(pd.DataFrame(rows), stem="table2")
     assert "supervised −0.30" in picture.alt and "random −0.20" in picture.alt
 
 
@@ -165,7 +165,9 @@ def test_models_are_lines_by_depth() -> None:
         for m in "ab"
         for d in (0.2, 0.8)
     ]
-    [picture] = figures.depth_pictures(pd.DataFrame(rows), title="llmbar", stem="depth-llmbar")
+    [picture] = probe_figures.depth_pictures(
+        pd.DataFrame(rows), title="llmbar", stem="depth-llmbar"
+    )
     assert {"a", "b", "llmbar: supervised"} <= set(texts(picture))
 
 
@@ -176,7 +178,7 @@ def test_the_loss_of_a_judge_stands_beside_that_of_a_coin() -> None:
             for s in range(9)
         ]
     )
-    [picture] = figures.loss_pictures(rows)
+    [picture] = probe_figures.loss_pictures(rows)
     assert {"adapter", "1 or 2 at random", "d"} <= set(texts(picture))
 
 
@@ -197,14 +199,14 @@ def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
 
 def test_cosines_are_drawn_as_magnitudes() -> None:
     given = tables()["cosine"].assign(cosine=-0.2, absolute=0.86)
-    pictures = figures.cosine_pictures(given)
+    pictures = probe_figures.cosine_pictures(given)
     assert {text for picture in pictures for text in texts(picture) if text[:1].isdigit()} == {
         "0.86"
     }
 
 
 def test_components_are_coloured_by_the_better_text() -> None:
-    first, second = figures.component_pictures(tables()["components"], by="dataset")
+    first, second = probe_figures.component_pictures(tables()["components"], by="dataset")
     assert texts(first)[0] == "llmbar, block 4" and texts(second)[0] == "mt_bench, block 4"
     assert "text 1 is better: 5 points; text 2 is better: 5 points" in first.alt
     assert "first component (40 % of the variance)" in texts(first)

@@ -10,7 +10,7 @@ import pytest
 from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.preferences.claims import (
+from selfprobe.studies.probe_claims import (
     ABOVE_SHUFFLED,
     CONTROLS,
     JUDGE_WORDS,

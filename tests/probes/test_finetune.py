@@ -26,8 +26,8 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.training import Recipe
 from selfprobe.stats.claim import Verdict
-from selfprobe.studies.preferences.claims import JUDGE_WORDS, judge_claim, judge_evidence
-from selfprobe.studies.preferences.page import cost_sentences, probe_page
+from selfprobe.studies.probe_claims import JUDGE_WORDS, judge_claim, judge_evidence
+from selfprobe.studies.probe_page import cost_sentences, probe_page
 from selfprobe.studies.probe_run import ProbeRun
 
 from .conftest import tiny_judge

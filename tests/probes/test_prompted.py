@@ -16,7 +16,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.tokens import Chat
 from selfprobe.probes.transfer import prompted_run
-from selfprobe.studies.preferences.page import probe_page
+from selfprobe.studies.probe_page import probe_page
 
 from .conftest import TEMPLATE, tiny_judge
 

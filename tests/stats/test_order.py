@@ -36,10 +36,10 @@ from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card import card_numbers
 from selfprobe.studies.check_numbers import BaselineRun, changes_of, item_draws
 from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
-from selfprobe.studies.lens import partings
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.matrix.table import Results
+from selfprobe.studies.read_lens import partings
 from selfprobe.study import Logs
 
 Make = Callable[..., Results]

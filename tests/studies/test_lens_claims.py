@@ -16,7 +16,7 @@ from selfprobe.page.claims import claim_clause
 from selfprobe.page.columns import rows_of_frame
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.timing import largest_p
-from selfprobe.studies.attention import (
+from selfprobe.studies.read_attention import (
     ATTENTION_WORDS,
     FAIR_SCALE,
     Attention,
@@ -29,7 +29,7 @@ from selfprobe.studies.attention import (
     heads_table,
     place_rows,
 )
-from selfprobe.studies.lens import (
+from selfprobe.studies.read_lens import (
     LENS_WORDS,
     PAIRS,
     FolderContents,

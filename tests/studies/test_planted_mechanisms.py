@@ -12,9 +12,9 @@ import pytest
 from selfprobe.page.claims import claim_sentence
 from selfprobe.probes.forward import do_jobs_here
 from selfprobe.stats.claim import Outcome, Verdict
-from selfprobe.studies.attention import SCALES, Attention
-from selfprobe.studies.lens import Comparison, Lens
 from selfprobe.studies.read import PATCH_WORDS, Patch, patch_claim, patch_rows
+from selfprobe.studies.read_attention import SCALES, Attention
+from selfprobe.studies.read_lens import Comparison, Lens
 
 from ..mechanism.tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, dilemmas
 from .test_lens import saved

@@ -18,8 +18,7 @@ from selfprobe.studies.preferences.judged import (
     TextBaseline,
     TextReader,
     judged_runs_of,
-    logged_margins,
-    text_baselines,
+    pair_text_baselines,
 )
 from selfprobe.studies.preferences.study import (
     PREFERENCE_WORDS,
@@ -27,6 +26,7 @@ from selfprobe.studies.preferences.study import (
     preference_page,
 )
 from selfprobe.study import Logs
+from selfprobe.study.preference_logs import logged_margins
 
 
 def written(path: Path, **more: Any) -> str:
@@ -257,28 +257,28 @@ def judged_pairs(telling: float, count: int = 80, *, by_length: bool = True) -> 
 
 
 def test_a_judge_that_goes_by_length_knows_nothing_beyond_it() -> None:
-    for baseline_of_reader in text_baselines(judged_pairs(0.8)).values():
+    for baseline_of_reader in pair_text_baselines(judged_pairs(0.8)).values():
         assert baseline_of_reader.accuracy.value == pytest.approx(0.8)
         assert baseline_of_reader.beyond.value == pytest.approx(0.0, abs=1e-9)
         assert baseline_of_reader.beyond.low < 0 < baseline_of_reader.beyond.high
 
 
 def test_a_judge_that_knows_of_its_own_keeps_that_beyond_a_better_reader() -> None:
-    baselines = text_baselines(judged_pairs(0.8, by_length=False))
+    baselines = pair_text_baselines(judged_pairs(0.8, by_length=False))
     length = baselines[TextReader.LENGTH]
     assert length.accuracy.value == pytest.approx(0.8)
     assert 0.1 < length.beyond.value < 0.25
 
 
 def test_where_length_tells_all_nothing_beyond_it_can_be_seen() -> None:
-    length = text_baselines(judged_pairs(1.0))[TextReader.LENGTH]
+    length = pair_text_baselines(judged_pairs(1.0))[TextReader.LENGTH]
     assert length.accuracy.value == 1.0 and math.isnan(length.beyond.value)
     assert length.beyond.reason == "it leaves too few pairs to see more"
 
 
 def test_no_pair_and_pairs_of_one_question_teach_a_reader_nothing() -> None:
     for pairs in ([], [replace(pair, group="q") for pair in judged_pairs(1.0, 8)]):
-        for baseline_of_reader in text_baselines(pairs).values():
+        for baseline_of_reader in pair_text_baselines(pairs).values():
             assert math.isnan(baseline_of_reader.beyond.value)
             assert baseline_of_reader.beyond.reason == "too few pairs to learn from"
 

@@ -15,8 +15,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.preferences.claims import CONTROLS
-from selfprobe.studies.preferences.figures import SIZED_METHODS, size_text
+from selfprobe.studies.probe_claims import CONTROLS
 from selfprobe.studies.probe_compare import (
     case_counts,
     compare_runs,
@@ -28,6 +27,7 @@ from selfprobe.studies.probe_compare import (
     rise,
     size_of,
 )
+from selfprobe.studies.probe_figures import SIZED_METHODS, size_text
 
 METHODS = ("supervised", "unsupervised", "prompting", "no model (length)")
 QUALITY = ("newsroom", "summeval", "hanna")

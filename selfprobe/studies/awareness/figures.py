@@ -11,8 +11,9 @@ from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
 from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import STATED_BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair, arm_rows
+from selfprobe.studies.awareness.numbers import ArmNumbers, MethodPair, arm_rows
 from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks
+from selfprobe.study.text_baselines import Baselines
 
 
 def pictures(

@@ -29,7 +29,6 @@ from selfprobe.page.numerals import number, p_digits, p_value, percent, percents
 from selfprobe.scorers.votes import Bounds
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import (
-    BEST_READER_COLUMNS,
     LOW_KAPPA,
     MARGIN,
     PLACEBO_DIFFERENCES,
@@ -43,6 +42,7 @@ from selfprobe.studies.awareness.numbers import (
 )
 from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, marks
 from selfprobe.studies.awareness.verdict import SMALLEST_REST, Statement
+from selfprobe.study.text_baselines import BEST_READER_COLUMNS
 from selfprobe.text.user_input import names
 
 signed_estimate = partial(shown, sign=True)

@@ -33,8 +33,6 @@ from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences.judged import (
     GUESSING,
-    SINGLE_TEXT_TASKS,
-    TASKS,
     JudgedRun,
     TextBaseline,
     TextReader,
@@ -43,6 +41,7 @@ from selfprobe.studies.preferences.judged import (
     shifted,
 )
 from selfprobe.study import Logs, Study
+from selfprobe.study.preference_logs import PREFERENCE_TASKS, SINGLE_TEXT_TASKS
 
 RUNS_SHOWN = 6
 """Largest number of runs in picture and table."""
@@ -71,7 +70,7 @@ PREFERENCE_METHOD = (
 class Preferences(Study):
     """Does each model prefer the better of two texts? The runs are those of `inspect eval`."""
 
-    reads: ClassVar[frozenset[str]] = frozenset(TASKS)
+    reads: ClassVar[frozenset[str]] = frozenset(PREFERENCE_TASKS)
 
     @classmethod
     def comparable(cls, there: Runs) -> Runs:

@@ -22,7 +22,7 @@ from selfprobe.page.plots import bar_rows, heat_map
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, two_sided, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, largest_p
-from selfprobe.studies.lens import (
+from selfprobe.studies.read_lens import (
     BLOCK_HEADING,
     COMPARISON_HEADING,
     COMPARISON_TITLES,

@@ -34,8 +34,8 @@ from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.stats.claim import Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.claims import (
+from selfprobe.studies import probe_figures
+from selfprobe.studies.probe_claims import (
     JUDGE_WORDS,
     JUDGES,
     PROBE_WORDS,
@@ -195,7 +195,7 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     title = PROBE_PAGE_TITLES[about].format(cut_name(state["model"]))
     costs_of_judges = cost_sentences(tables) if "finetuned" in tables else []
     run_sentence = _run_sentence(state)
-    pictures = figures.drawn_pictures(tables)
+    pictures = probe_figures.drawn_pictures(tables)
     sections = [
         _table_section(name, tables, pictures)
         for name in (*TABLE_CAPTIONS, "data")
