@@ -27,13 +27,8 @@ import pandas as pd
 from selfprobe.embed import embed
 from selfprobe.stats.agreement import mcnemar
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
-from selfprobe.studies.features import (
-    QuoteCluster,
-    Taxonomy,
-    evidence_in,
-    inertia_curve,
-    prompt_features,
-)
+from selfprobe.studies.features import QuoteCluster, Taxonomy, inertia_curve, prompt_features
+from selfprobe.study.evidence import evidence_in
 
 EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SMALL_CLUSTER_COUNTS = range(2, 21)

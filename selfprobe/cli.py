@@ -373,8 +373,8 @@ def listed_tasks() -> list[ListedTask]:
 
 def _listed(name: str) -> ListedTask:
     from selfprobe.errors.arguments import FULL
-    from selfprobe.studies.awareness.study import CALLS
     from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
+    from selfprobe.study.awareness_methods import CALLS
     from selfprobe.study.described import rehearsed_calls
 
     question = summary_of(name).partition(": ")[2]

@@ -23,8 +23,8 @@ from selfprobe.data import load
 from selfprobe.data.conversations import conversations
 from selfprobe.data.public_pairs import load_pairs
 from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME
-from selfprobe.studies.awareness.study import CALLS, GRADES
 from selfprobe.study import _registry
+from selfprobe.study.awareness_methods import CALLS, GRADES
 from selfprobe.study.described import rehearsed_calls
 
 ROOT = Path(__file__).parent.parent

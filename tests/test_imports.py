@@ -33,8 +33,8 @@ DEFINITIONS = (
     ast.ClassDef,
 )
 
-WINGS = {"matrix", "awareness", "preferences"}
-"""Large studies; none of them knows another."""
+KNOWS_EVERY_STUDY = {"studies", "studies.__main__", "studies.report"}
+"""The register of the studies, and the report, which shows the pages of all."""
 
 FLOORS: tuple[set[str], ...] = (
     {"text", "stats"},  # nothing else of ours
@@ -158,19 +158,42 @@ def test_a_module_imports_lower_floors_and_its_own_package() -> None:
     assert not wrong, "what it imports is not on a lower floor"
 
 
-def wing(module: str) -> str:
-    room, _, rest = module.partition(".")
-    inside, _, further = rest.partition(".")
-    return inside if room == "studies" and further else ""
+def study_of(module: str) -> str:
+    """The study that a module is of: its folder, or the first word of its file (`inject_numbers`
+    is of inject); "" for what is of none.
+    """
+    room, _, place = module.partition(".")
+    if room != "studies" or module in KNOWS_EVERY_STUDY:
+        return ""
+    return place.partition(".")[0].partition("_")[0]
 
 
-def test_wings_know_nothing_of_each_other() -> None:
-    assert not [
+@pytest.mark.parametrize(
+    ("module", "study"),
+    [
+        ("studies.inject", "inject"),
+        ("studies.inject_numbers", "inject"),
+        ("studies.awareness.study", "awareness"),
+        ("studies.awareness.numbers", "awareness"),
+        ("studies.report", ""),
+        ("studies", ""),
+        ("study.evidence", ""),
+    ],
+)
+def test_the_modules_of_a_study_share_their_folder_or_first_word(module: str, study: str) -> None:
+    assert study_of(module) == study
+
+
+def test_no_module_of_a_study_imports_one_of_another() -> None:
+    wrong = [
         where
-        for mine in MODULES
-        for name, where in own_imports(MODULES[mine])
-        if {wing(mine), wing(name)} <= WINGS and wing(mine) != wing(name)
+        for importer, path in MODULES.items()
+        for imported_module, where in own_imports(path)
+        if study_of(importer)
+        and study_of(imported_module)
+        and study_of(importer) != study_of(imported_module)
     ]
+    assert not wrong, "what both use is of a room below the studies, such as selfprobe/study"
 
 
 def test_no_module_imports_itself_by_a_circle() -> None:

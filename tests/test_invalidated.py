@@ -33,8 +33,8 @@ from selfprobe.page import Page, render
 from selfprobe.providers.behaviours.awareness import GIVEAWAYS
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.solvers.turns import logged_turns
-from selfprobe.studies.features import evidence_in
 from selfprobe.studies.report import decision_rows, report_page
+from selfprobe.study.evidence import evidence_in
 
 RunTask = Callable[..., EvalLog]
 ADA = ProvenanceData(author="ada", reason="wrong data")

@@ -14,7 +14,7 @@ import pytest
 from selfprobe.page import Page, render
 from selfprobe.stats.claim import Verdict
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
-from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.study.awareness_arms import PLAIN
 from tests.awareness import test_verdict as subjects
 from tests.trees import parsed
 

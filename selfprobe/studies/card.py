@@ -47,25 +47,31 @@ from selfprobe.page import (
 )
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import columns_of
-from selfprobe.page.numerals import Interval, points
+from selfprobe.page.numerals import points
 from selfprobe.page.plots import Picture, cut_name, interval_rows
-from selfprobe.scorers.realism_choice import Pick, pick_of, win_rate
+from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.agreement import cohen_kappa
 from selfprobe.stats.bradley_terry import QUANTILE, order
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.text_only import advantages_beyond_reader, log_odds
-from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
-from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
+from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, study_named, with_runs
+from selfprobe.study.awareness_methods import GRADES, methods_of
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
+from selfprobe.study.realism_verdicts import (
+    CONVERSATIONS_FOLDER,
+    PAIRS_FOLDER,
+    PAIRS_TASK,
+    SUBJECT_FOLDER,
+    in_percent,
+    panel_of,
+    verdicts_of,
+)
 from selfprobe.text.counts import count_text
 from selfprobe.text.families import is_simulated
 
-TASK = "pairwise_realism"
-PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
-"""Folders below the log folder: the judges' logs, the subject's, and what both are asked about."""
 ASKED_FILES = ("set.jsonl", "real.jsonl")
 CHANCE = 0.5
 """Win rate of a set that cannot be told from real use."""
@@ -108,7 +114,7 @@ class Realism(Study):
     task:inspect_evals/gsm8k, logs:FOLDER. SET may be the name of a task alone.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset({TASK})
+    reads: ClassVar[frozenset[str]] = frozenset({PAIRS_TASK})
     also: ClassVar[frozenset[str]] = frozenset(METHODS)
 
     dataset: Annotated[str, AfterValidator(address_of)] = Field(examples=["SET"])
@@ -213,7 +219,9 @@ class Realism(Study):
         whole.
         """
         is_whole = any(str(name).startswith(SCHEMES) for name in (self.dataset, self.against))
-        set_address, real_address = (f"{self.base}/{ASKED}/{name}" for name in ASKED_FILES)
+        set_address, real_address = (
+            f"{self.base}/{CONVERSATIONS_FOLDER}/{name}" for name in ASKED_FILES
+        )
         return {
             "dataset": set_address,
             "against": real_address,
@@ -221,17 +229,17 @@ class Realism(Study):
         }
 
     @property
-    def subject(self) -> Awareness | None:
+    def subject(self) -> Study | None:
         """The subject's part."""
         if self.model is None:
             return None
         subject_options = {
             "models": (self.model,),
-            "log_dir": f"{self.base}/{SUBJECT}",
+            "log_dir": f"{self.base}/{SUBJECT_FOLDER}",
             "settings": self.how,
         }
         shared_options = self.model_dump(include={"methods", "grader", "reply_tokens"})
-        return Awareness.taken(subject_options | self.asked | shared_options)
+        return study_named("awareness").taken(subject_options | self.asked | shared_options)
 
     def waves(self) -> Iterator[Wave]:
         """The judges' part."""
@@ -241,7 +249,9 @@ class Realism(Study):
         if self.effort is not None:
             task_args["effort"] = self.effort
         judges = [replace(judge, args=self.how.model_args) for judge in self.panel]
-        yield Wave([DescribedRun(TASK, task_args, judge) for judge in judges], "Pairs", PAIRS)
+        yield Wave(
+            [DescribedRun(PAIRS_TASK, task_args, judge) for judge in judges], "Pairs", PAIRS_FOLDER
+        )
 
     @property
     def limits(self) -> dict[Identity, int | None]:
@@ -293,7 +303,7 @@ class Realism(Study):
             real_file: _lines(self.both.real, "deployment"),
         }
         changed = "the set, the real conversations, --prompts or --context changed since"
-        place_same(files, f"{self.base}/{ASKED}", changed)
+        place_same(files, f"{self.base}/{CONVERSATIONS_FOLDER}", changed)
         if self.model is not None:
             self.how.tried(NamedModel(self.model, self.how.model_args))
         is_judged = super().ask()
@@ -319,9 +329,9 @@ class Realism(Study):
         picks_of_judge, texts, errors = verdicts_of(logs)
         if not any(picks_of_judge.values()):
             raise NoLogs(
-                f"no finished run of {TASK} has a verdict; see above. The same command goes on"
+                f"no finished run of {PAIRS_TASK} has a verdict; see above. The same command goes on"
             )
-        judge_runs = [run for run in logs.runs.finished if run.identity.task == TASK]
+        judge_runs = [run for run in logs.runs.finished if run.identity.task == PAIRS_TASK]
         metadata = judge_runs[0].header.eval.metadata or {}
         left_out = [str(metadata["left_out"])] if metadata.get("left_out") else []
         numbers = card_numbers(picks_of_judge, texts)
@@ -406,32 +416,6 @@ def verdict_rows(picks_of_judge: Mapping[str, Sequence[Pick]]) -> list[VerdictRo
                 VerdictRow(judge, pick.kind, pick.one, pick.two, *sources, pick.won, pick.unscored)
             )
     return rows
-
-
-def verdicts_of(logs: Logs) -> tuple[dict[str, list[Pick]], dict[str, str], dict[str, int]]:
-    """Verdicts by judge, texts of the set's pairs by "set: ID" and "real: ID", and errors by
-    judge.
-    """
-    run_of_judge = {}
-    for run in logs.runs.finished:
-        if run.identity.task == TASK:
-            run_of_judge[logs.names[run.identity]] = run
-
-    picks_of_judge = {judge: list[Pick]() for judge in sorted(run_of_judge)}
-    texts = dict[str, str]()
-    for judge, run, sample, score in logs.scored():
-        if run.identity.task != TASK or sample.error:
-            continue
-        pick = pick_of(score, sample.metadata)
-        picks_of_judge[judge].append(pick)
-        if pick.kind == "set":
-            texts[f"set: {pick.one}"] = sample.metadata["one"]["text"]
-            texts[f"real: {pick.two}"] = sample.metadata["two"]["text"]
-
-    errors = {}
-    for judge, picks in picks_of_judge.items():
-        errors[judge] = len(run_of_judge[judge].samples) - len(picks)
-    return picks_of_judge, texts, errors
 
 
 @dataclass(frozen=True)
@@ -626,22 +610,6 @@ def card_numbers(
         real_sources=len(set(source_of_real.values())),
         kappas=judge_agreements(picks_of_judge),
     )
-
-
-def panel_of(picks_of_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
-    """One verdict a pair: the mean of the judges that gave one; unscored where none did."""
-    picks_of_pair: dict[tuple[str, str, str], list[Pick]] = {}
-    for picks in picks_of_judge.values():
-        for pick in picks:
-            picks_of_pair.setdefault((pick.kind, pick.one, pick.two), []).append(pick)
-    panel_picks = []
-    for picks in picks_of_pair.values():
-        outcomes = [pick.won for pick in picks if not math.isnan(pick.won)]
-        first_choices = tuple(choice for pick in picks for choice in pick.first)
-        won = float(np.mean(outcomes)) if outcomes else math.nan
-        reason = None if outcomes else picks[0].unscored
-        panel_picks.append(replace(picks[0], won=won, first=first_choices, unscored=reason))
-    return panel_picks
 
 
 def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick]) -> JudgeNumbers:
@@ -1037,11 +1005,6 @@ def order_sentence(numbers: CardNumbers) -> str:
     else:
         ending = f"{below_count} of {prompt_count} tell more than the average one."
     return f"Prompts differ ({p_value(numbers.order_p)}); {ending}"
-
-
-def in_percent(estimate: Interval) -> str:
-    """An estimated share in percent, with its interval."""
-    return "an unknown share" if math.isnan(estimate.value) else percents(estimate)
 
 
 def caveats(numbers: CardNumbers) -> Iterator[str]:

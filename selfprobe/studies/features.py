@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from textwrap import shorten, wrap
 from typing import Annotated, Any, ClassVar, Self
 
@@ -26,8 +25,6 @@ import anyio
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.log import EvalSample
-from markupsafe import Markup, escape
 from pydantic import Field, model_validator
 
 from selfprobe.data.clusters import few_clusters
@@ -43,7 +40,6 @@ from selfprobe.evalawareness_tasks.awareness_features import (
     features_in,
     name_in,
 )
-from selfprobe.logs import Run
 from selfprobe.page import (
     LINES,
     ROWS,
@@ -53,7 +49,6 @@ from selfprobe.page import (
     Figures,
     Page,
     Picture,
-    Quoted,
     Section,
     Table,
     claim_page,
@@ -66,18 +61,17 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import p_digits, p_value, points
 from selfprobe.page.plots import curves, interval_rows, model_names
-from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import clustered_share, resampling_units
 from selfprobe.stats.estimate import FEW, Estimate, clustered_mean, undefined
 from selfprobe.stats.group_difference import FeatureDifference, feature_differences
-from selfprobe.studies.awareness.runs import ARM, Arm, ArmRun, arm_runs
 from selfprobe.study import OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.evidence import Evidence, evidence_blocks, evidence_in, evidence_sentence
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.text.parse import json_object
-from selfprobe.text.safe import clean, cleaned, without_secrets
+from selfprobe.text.safe import cleaned, without_secrets
 
 FEATURES_TASK = "awareness_features"
 CLUSTER_COUNTS = range(50, 301, 10)
@@ -86,18 +80,12 @@ QUOTES_READ = 15
 """Largest number of quotes of a cluster that the grader reads."""
 QUOTES_SHOWN = 20
 """Largest number of quotes of a cluster that the page shows."""
-PROMPTS_SHOWN = 500
-"""Largest number of prompts with evidence that the page shows."""
 NAME_TOKENS = 20
 """A rough guess of the tokens of a name."""
 PROMPT_LABELS = ("evaluation", "deployment")
 NO_GROUP_NOTE = (
     "None: the grader named no cluster, or set all that it named aside. Small graders often do; "
     "use a larger one."
-)
-MARKED_NOTE = (
-    "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites "
-    "word by word."
 )
 SMALLEST_DIFFERENCE = 0.1
 """Smallest difference between the shares of evaluations and of real use that matters."""
@@ -342,109 +330,10 @@ class Taxonomy:
         """Row of the evidence → its cluster."""
         return {row: cluster for cluster in self.clusters for row in cluster.quotes}
 
-
-@dataclass(frozen=True)
-class Evidence:
-    """Evidence of an evaluation that subjects named."""
-
-    quotes: pd.DataFrame
-    """Verified quotes: data, item, model, key, answer, quote."""
-    prompts: pd.DataFrame
-    """One row a prompt: data, item, source, label, text, `asked` and `aware` (answers that could be
-    graded, and those of them that bring up an evaluation, over all models).
-    """
-    asked: pd.DataFrame
-    """One row a subject's conversation with an answer that could be graded: data, item, model,
-    source.
-    """
-    ignored: Mapping[str, str]
-    """Log → why it is not used."""
-
-
-def evidence_in(logs: Sequence[str]) -> Evidence:
-    """The evidence in the logs of user_motivation, the placebo arm aside.
-
-    Raises:
-        NoLogs: There is no finished one.
-    """
-    arms, ignored = arm_runs(logs)
-    evidence = evidence_of(arms, ignored)
-    if evidence is None:
-        raise NoLogs(
-            f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its "
-            "answers"
-        )
-    return evidence
-
-
-def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evidence | None:
-    """The evidence in first runs of user_motivation, the placebo arm aside; None where there is
-    none.
-
-    Args:
-        arms: Runs by arm.
-        ignored: Log → why it is not used.
-    """
-    unused_logs = dict(ignored)
-    runs_of_arm = list[tuple[Arm, Run]]()
-    for arm, arm_run in arms.items():
-        arm_values = dict(zip(ARM, arm, strict=False))
-        is_plain = not arm_values["placebo"] and arm_values["run"] == 1
-        if arm_values["method"] != "user_motivation" or not is_plain:
-            continue
-        settings = str(arm_values["model"]).removeprefix(arm_run.header.eval.model)[2:]
-        if settings:
-            unused_logs[arm_run.run.log] = f"another run: {settings}; give its logs alone to use it"
-        else:
-            runs_of_arm.append((arm, arm_run.run))
-    if not runs_of_arm:
-        return None
-
-    quotes: list[dict[str, Any]] = []
-    prompt_by_key: dict[tuple[str, str], dict[str, Any]] = {}
-    graded_by_key: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for arm, run in runs_of_arm:  # every model and perspective
-        data, model = str(arm[-1]), run.header.eval.model
-        invalidated = str(run.invalidated)
-        if invalidated:
-            unused_logs[run.log] = invalidated
-        for sample in run.read_samples():
-            record = record_of(sample)
-            item = str(sample.id)
-            prompt = prompt_by_key.setdefault((data, item), _ungraded_prompt(data, sample))
-            conversation = {"data": data, "item": item, "model": model}
-            for key, graders in cues_by_grader(record).items():
-                finding = joint_finding(graders)
-                if finding.aware is not None:
-                    prompt["asked"] += 1
-                    prompt["aware"] += finding.aware
-                    graded = conversation | {"source": prompt["source"]}
-                    graded_by_key.setdefault((data, item, model), graded)
-                answer = {"key": key, "answer": record.answers[key].text}
-                quotes += [conversation | answer | {"quote": quote} for quote in finding.quotes]
-
-    quote_columns = ["data", "item", "model", "key", "answer", "quote"]
-    graded_columns = ["data", "item", "model", "source"]
-    return Evidence(
-        quotes=pd.DataFrame(quotes, columns=quote_columns),
-        prompts=pd.DataFrame(list(prompt_by_key.values())),
-        asked=pd.DataFrame(list(graded_by_key.values()), columns=graded_columns),
-        ignored=unused_logs,
-    )
-
-
-def _ungraded_prompt(data: str, sample: EvalSample) -> dict[str, Any]:
-    """Row of `Evidence.prompts` before an answer is counted."""
-    messages = sample.input if isinstance(sample.input, list) else []
-    return {
-        "data": data,
-        "item": str(sample.id),
-        "source": sample.metadata.get("source"),
-        "label": sample.metadata.get("label"),
-        "text": "\n\n".join(f"[{message.role}] {message.text}" for message in messages),
-        "asked": 0,
-        "aware": 0,
-    }
+    def titles_of(self, quotes: pd.DataFrame) -> list[str]:
+        """Title of the cluster of each quote; "" where it is in none."""
+        title_by_quote = {row: cluster.title for row, cluster in self.cluster_by_quote.items()}
+        return [title_by_quote.get(row, "") for row in range(len(quotes))]
 
 
 def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
@@ -1070,6 +959,7 @@ def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grad
 
     all_feature_rows = [row for subject in subjects for row in feature_rows(subject)]
     prompts, prompt_groups = prompt_rows(prompt_table, taxonomy)
+    prompt_blocks = evidence_blocks(evidence, taxonomy.titles_of(evidence.quotes))
     group_lines = [f"  {row.quotes:5} quotes  {row.name}" for row in group_rows[: LINES - 1]]
     page = claim_page(
         "Do models name what in these prompts gives an evaluation away?",
@@ -1087,10 +977,10 @@ def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grad
         cells=[
             _groups_section(taxonomy, quotes),
             _artefacts_section(taxonomy, quotes, question_rows),
-            Section("Prompts", _prompt_blocks(evidence, taxonomy), name="prompts", menu="prompts"),
+            Section("Prompts", prompt_blocks, name="prompts", menu="prompts"),
         ],
         method=[
-            _evidence_sentence(evidence),
+            evidence_sentence(evidence),
             *_few_source_sentences(prompt_table),
             FEATURES_METHOD.format(embedder=embedder, grader=grader),
             DIFFERENCE_METHOD,
@@ -1159,33 +1049,6 @@ def _inertia_picture(curve: Mapping[int, float], clusters: int | None) -> Pictur
     )
 
 
-def _evidence_sentence(evidence: Evidence) -> str:
-    prompts = evidence.prompts
-    return (
-        "Asked what the user wants, and never whether it is an evaluation, subjects bring up an "
-        f"evaluation in {prompts.aware.sum()} of {prompts.asked.sum()} graded answers to "
-        f"{len(prompts)} prompts; their evidence is {len(evidence.quotes)} quotes."
-    )
-
-
-def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
-    """Section that needs no call of a model: how often subjects bring up an evaluation, and on
-    which prompts.
-
-    No section where no run of user_motivation is finished.
-    """
-    evidence = evidence_of(arms, {})
-    if evidence is None:
-        return []
-    command_sentence = (
-        "To name and group the features that these point at takes a grader: selfprobe awareness "
-        "features LOGS --clusters N --grader MODEL."
-    )
-    opening = f"{_evidence_sentence(evidence)} {command_sentence}"
-    blocks = [opening, *_prompt_blocks(evidence, None)]
-    return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
-
-
 def _groups_section(taxonomy: Taxonomy, quotes: Sequence[str]) -> Section:
     """The groups with their clusters, then the clusters in none, then those without a name."""
     blocks: list[Block] = []
@@ -1240,68 +1103,3 @@ def _cluster_blocks(clusters: Sequence[QuoteCluster], quotes: Sequence[str]) -> 
         summary = f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})"
         blocks.append(Details(summary, [Bullets(items)]))
     return blocks
-
-
-def _prompt_blocks(evidence: Evidence, taxonomy: Taxonomy | None) -> list[Block]:
-    """The prompts with evidence, those with the most first, each with its answers and their quotes
-    marked.
-    """
-    title_by_quote = {}
-    if taxonomy is not None:
-        title_by_quote = {row: cluster.title for row, cluster in taxonomy.cluster_by_quote.items()}
-    titles = [title_by_quote.get(row, "") for row in range(len(evidence.quotes))]
-    quotes = evidence.quotes.assign(feature=titles)
-    prompt_by_key = {(row.data, row.item): row for row in evidence.prompts.itertuples()}
-    quotes_by_prompt = sorted(
-        quotes.groupby(["data", "item"], sort=False), key=lambda group: -len(group[1])
-    )
-
-    blocks: list[Block] = [MARKED_NOTE]
-    omitted_count = len(quotes_by_prompt) - PROMPTS_SHOWN
-    if omitted_count > 0:
-        blocks.append(f"{omitted_count} further prompts with evidence are in the table only.")
-    for prompt_key, prompt_quotes in quotes_by_prompt[:PROMPTS_SHOWN]:
-        prompt: Any = prompt_by_key[prompt_key]
-        features = [f"{len(prompt_quotes)} quotes"]
-        if taxonomy is not None:
-            features = list(dict.fromkeys(prompt_quotes.feature))
-        label = f" ({prompt.label})" if prompt.label else ""
-        summary = f"{prompt.item}{label}: {'; '.join(features)}"
-        blocks.append(Details(summary, _marked_answers(prompt, prompt_quotes)))
-    return blocks
-
-
-def _marked_answers(prompt: Any, quotes: pd.DataFrame) -> list[Block]:
-    """A prompt and the answers about it, with their quotes marked."""
-    # A quote from the prompt itself, where the subject cites it, is marked there as well.
-    long_quotes = [quote for quote in quotes.quote if len(quote) >= 8]
-    blocks: list[Block] = [
-        f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation.",
-        Quoted(mark_quotes(prompt.text, long_quotes)),
-    ]
-    # Epochs and perspectives answer under the same key; equal answers are shown once.
-    by_answer = quotes.groupby(["model", "key", "answer"], sort=False)
-    for (model, answer_key, answer), answer_quotes in by_answer:
-        marked_answer = mark_quotes(answer, list(answer_quotes.quote))
-        blocks += [f"{model}, {answer_key}", Quoted(marked_answer)]
-    return blocks
-
-
-def mark_quotes(text: str, quotes: Sequence[str]) -> Markup:
-    """The text, escaped, with every quote marked wherever it stands; overlaps are one mark."""
-    is_marked = np.zeros(len(text), dtype=bool)
-    for quote in quotes:
-        start = text.find(quote)
-        while start != -1:
-            is_marked[start : start + len(quote)] = True
-            start = text.find(quote, start + 1)
-
-    edges = [0, *(np.flatnonzero(np.diff(is_marked)) + 1), len(text)]
-    parts = []
-    for start, end in pairwise(edges):
-        part = clean(text[start:end])
-        if end > start and is_marked[start]:
-            parts.append(Markup("<mark>{}</mark>").format(part))
-        elif end > start:
-            parts.append(escape(part))
-    return Markup("").join(parts)

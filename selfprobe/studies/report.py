@@ -16,7 +16,6 @@ from selfprobe.errors.output import place_file
 from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
 from selfprobe.page import LINES, Page, RowTable, Section, set_aside
 from selfprobe.studies import every
-from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
 from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.studies.probe_compare import (
@@ -28,6 +27,7 @@ from selfprobe.studies.probe_compare import (
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
 from selfprobe.study.local import user_errors_as_input_errors
+from selfprobe.study.realism_verdicts import PAIRS_TASK
 from selfprobe.text import busy
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import cleaned, csv, echo
@@ -119,7 +119,7 @@ def _counted_task(header: EvalLog) -> str:
     rewriting.
     """
     task = task_of(header)
-    compares_pairs = task == TASK and header.eval.task_args.get("pairs")
+    compares_pairs = task == PAIRS_TASK and header.eval.task_args.get("pairs")
     return "rewriting" if compares_pairs or of_versions(header) else task
 
 

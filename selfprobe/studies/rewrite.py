@@ -49,12 +49,19 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_ze
 from selfprobe.stats.clustered import crossed, resampling_units
 from selfprobe.stats.edits import PromptEdits, compare_edits, edit_cells
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.awareness.runs import panel_agreement
-from selfprobe.studies.awareness.study import Awareness
-from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, in_percent, panel_of, verdicts_of
-from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, with_runs
+from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, study_named, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
+from selfprobe.study.grader_agreement import panel_agreement
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
+from selfprobe.study.realism_verdicts import (
+    CONVERSATIONS_FOLDER,
+    PAIRS_FOLDER,
+    PAIRS_TASK,
+    SUBJECT_FOLDER,
+    in_percent,
+    panel_of,
+    verdicts_of,
+)
 from selfprobe.study.waves import JOINED_FOLDER_ARGUMENTS
 from selfprobe.text.counts import count_text
 from selfprobe.text.families import related
@@ -105,7 +112,7 @@ class Rewriting(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({WRITER_TASK})
-    also: ClassVar[frozenset[str]] = frozenset({TASK, SUBJECT_TASK})
+    also: ClassVar[frozenset[str]] = frozenset({PAIRS_TASK, SUBJECT_TASK})
 
     dataset: str = Field(examples=["SET"])
     remove: Repeated = Field(description="Giveaway to take out; repeat the option for several.")
@@ -195,20 +202,20 @@ class Rewriting(Study):
         return [version for version in self.versions if version.compared]
 
     @property
-    def subject(self) -> Awareness | None:
+    def subject(self) -> Study | None:
         """The subject's part: P(evaluation) of every usable version, and of its original."""
         if self.model is None:
             return None
         conversation_lines = _lines(conversations_of(self.compared_versions))
-        return Awareness.taken(
+        return study_named("awareness").taken(
             {
                 "models": (self.model,),
                 "methods": (SUBJECT_TASK,),
                 "context": "full",
                 "settings": self.how,
-                "dataset": self._content_address(ASKED, conversation_lines),
+                "dataset": self._content_address(CONVERSATIONS_FOLDER, conversation_lines),
                 "reply_tokens": self.reply_tokens,
-                "log_dir": f"{self.base}/{SUBJECT}",
+                "log_dir": f"{self.base}/{SUBJECT_FOLDER}",
             }
         )
 
@@ -219,12 +226,12 @@ class Rewriting(Study):
         yield Wave([self.writer_run], "Versions", VERSIONS_FOLDER)
         versions = self.compared_versions
         if versions:
-            pairs_address = self._place_content(PAIRS, _lines(map(pair_row, versions)))
+            pairs_address = self._place_content(PAIRS_FOLDER, _lines(map(pair_row, versions)))
             task_args = {"pairs": pairs_address} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
-            pair_runs = [DescribedRun(TASK, task_args, reader) for reader in readers]
-            yield Wave(pair_runs, "Pairs", PAIRS, {**JOINED_FOLDER_ARGUMENTS, "limit": None})
-            self._place_content(ASKED, _lines(conversations_of(versions)))
+            pair_runs = [DescribedRun(PAIRS_TASK, task_args, reader) for reader in readers]
+            yield Wave(pair_runs, "Pairs", PAIRS_FOLDER, {**JOINED_FOLDER_ARGUMENTS, "limit": None})
+            self._place_content(CONVERSATIONS_FOLDER, _lines(conversations_of(versions)))
 
     def _place_content(self, folder: str, content: bytes) -> str:
         """Address of a file with this content, from which every run reads it."""
@@ -323,7 +330,7 @@ class Rewriting(Study):
             f"{version.arm}: {version.item}": _pair_side(version) for version in versions
         }
         pair_runs = []
-        for run in runs_of_task[TASK]:
+        for run in runs_of_task[PAIRS_TASK]:
             if run.identity.model in earlier_graders:
                 continue
             is_of_versions = all(
@@ -450,7 +457,9 @@ class Rewriting(Study):
 
 def finished_by_task(all_runs: Runs) -> dict[str, list[Run]]:
     """Finished runs of the writer, of judges and of a subject, by task."""
-    runs_of_task: dict[str, list[Run]] = {task: [] for task in (WRITER_TASK, TASK, SUBJECT_TASK)}
+    runs_of_task: dict[str, list[Run]] = {
+        task: [] for task in (WRITER_TASK, PAIRS_TASK, SUBJECT_TASK)
+    }
     for run in all_runs.finished:
         if run.identity.task in runs_of_task:
             runs_of_task[run.identity.task].append(run)
@@ -569,7 +578,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 def of_versions(header: EvalLog) -> bool:
     """Whether a subject was asked about versions of prompts and their originals."""
     dataset = PurePosixPath(str(header.eval.task_args.get("dataset", "")))
-    return dataset.parent.name == ASKED and dataset.name.startswith(VERSIONS_FILE)
+    return dataset.parent.name == CONVERSATIONS_FOLDER and dataset.name.startswith(VERSIONS_FILE)
 
 
 def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:

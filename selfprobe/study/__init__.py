@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
     from inspect_ai.scorer import Score
 
-    from selfprobe.data import Table
+    from selfprobe.data import Row, Table
     from selfprobe.data.prices import Cost
     from selfprobe.logs import Identity, Run, Runs
     from selfprobe.page import Page
@@ -216,6 +216,10 @@ class Study(BaseModel):
             return ()
         plan = self.model_copy(update={"reply_tokens": SHORT_REPLY_TOKENS}).plan()
         return plan.costs if plan else ()
+
+    def costs(self, rows: "Sequence[Row]") -> "list[Cost]":
+        """Calls and tokens by model for these rows, where a study can be a part of another."""
+        raise NotImplementedError
 
     @property
     def items(self) -> int | None:
@@ -949,13 +953,29 @@ STUDIES_FILE = Path(__file__).parent.parent / "studies" / "options.json"
 
 
 @cache
+def stored_descriptions() -> dict[str, Any]:
+    """The studies of this package by their names, as `STUDIES_FILE` has them."""
+    described: dict[str, Any] = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))
+    return described
+
+
+def study_named(name: str) -> type[Study]:
+    """The class of a study of this package, for another that asks with it as a part.
+
+    Args:
+        name: Its name in small letters, such as awareness.
+    """
+    return imported_study(stored_descriptions()[name]["place"])
+
+
+@cache
 def commands(*names: str) -> dict[str, click.Command]:
     """The commands of these studies, without importing them.
 
     Raises:
         UsageError: The file of options has no such study.
     """
-    described = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))
+    described = stored_descriptions()
     for name in names:
         if name not in described:
             remedy = "type python -m selfprobe.studies, which writes it anew"

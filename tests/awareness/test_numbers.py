@@ -11,7 +11,8 @@ from sklearn.metrics import roc_auc_score
 
 from selfprobe.studies.awareness.numbers import arm_numbers, comparison_of
 from selfprobe.studies.awareness.page import sets_of
-from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
+from selfprobe.studies.awareness.runs import AwarenessTables
+from selfprobe.study.awareness_arms import PLAIN
 from selfprobe.study.text_baselines import text_baselines
 
 ROWS = 80

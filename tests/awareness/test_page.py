@@ -15,7 +15,8 @@ from selfprobe.page import write as write_page
 from selfprobe.studies.awareness.figures import error_by_turns
 from selfprobe.studies.awareness.numbers import comparison_of
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
-from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
+from selfprobe.studies.awareness.runs import AwarenessTables
+from selfprobe.study.awareness_arms import PLAIN
 
 EVIL = "evil/<script>alert(1)</script>"
 

@@ -15,13 +15,14 @@ from sklearn.metrics import cohen_kappa_score
 
 from selfprobe.page import RowTable
 from selfprobe.studies.awareness.numbers import LOW_KAPPA, ArmPair, arm_pairs
-from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
+from selfprobe.studies.awareness.runs import AwarenessTables
 from selfprobe.studies.awareness.sections import (
     PairedRow,
     pair_sentence,
     paired_row,
     paired_section,
 )
+from selfprobe.study.awareness_arms import PLAIN
 
 N = 240
 

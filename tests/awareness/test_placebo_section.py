@@ -9,8 +9,8 @@ import pandas as pd
 from selfprobe.page import Section
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.studies.awareness.numbers import against_placebo
-from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.sections import placebo_lines, placebo_section
+from selfprobe.study.awareness_arms import PLAIN
 
 
 def arm(

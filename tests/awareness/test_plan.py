@@ -10,7 +10,8 @@ from inspect_ai.model import ModelCost
 
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, reasoning_trace, user_motivation
-from selfprobe.studies.awareness.study import Awareness, methods_of, prompts_needed
+from selfprobe.studies.awareness.study import Awareness, prompts_needed
+from selfprobe.study.awareness_methods import methods_of
 from selfprobe.study.waves import RunSettings
 
 

@@ -16,8 +16,9 @@ from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
 from selfprobe.stats.claim import Outcome
 from selfprobe.studies.awareness.numbers import comparison_of
-from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
+from selfprobe.studies.awareness.runs import AwarenessTables
 from selfprobe.studies.awareness.verdict import AWARENESS_WORDS, Statement, statements
+from selfprobe.study.awareness_arms import PLAIN
 
 N = 240
 

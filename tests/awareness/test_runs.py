@@ -11,7 +11,8 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.studies.awareness.runs import RESUME, arm_runs, load_awareness, missing
+from selfprobe.studies.awareness.runs import load_awareness
+from selfprobe.study.awareness_arms import RESUME, arm_runs, missing
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from selfprobe.studies.awareness.numbers import (
     comparison_of,
 )
 from selfprobe.studies.awareness.page import sets_of
-from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, told_by_set
+from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import (
     AWARENESS_WORDS,
     FORMAT_GOES_WITH_LABEL,
@@ -35,6 +35,7 @@ from selfprobe.studies.awareness.verdict import (
     fewest_sources,
     statements,
 )
+from selfprobe.study.awareness_arms import PLAIN
 from selfprobe.study.text_baselines import text_baselines
 
 ROWS = 320

@@ -20,13 +20,14 @@ from selfprobe.studies.awareness.numbers import (
     beyond_observers,
     beyond_text,
 )
-from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, verdict_items
+from selfprobe.studies.awareness.runs import AwarenessTables, verdict_items
 from selfprobe.studies.awareness.verdict import (
     AwarenessFacts,
     Effects,
     awareness_claim,
     fewest_sources,
 )
+from selfprobe.study.awareness_arms import PLAIN
 from selfprobe.study.text_baselines import Baselines, text_baselines
 
 FloatArray = npt.NDArray[np.float64]

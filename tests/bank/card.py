@@ -22,8 +22,8 @@ from selfprobe.studies.card import (
     judge_numbers,
     length_baseline,
     less_panel,
-    panel_of,
 )
+from selfprobe.study.realism_verdicts import panel_of
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -18,12 +18,9 @@ from selfprobe.scorers.preference import (
 )
 from selfprobe.scorers.summary import summarise
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.preferences.judged import (
-    JudgedPair,
-    JudgedRun,
-    text_baselines,
-)
+from selfprobe.studies.preferences.judged import JudgedPair, JudgedRun
 from selfprobe.studies.preferences.study import preference_claim
+from selfprobe.study.text_baselines import text_baselines
 
 VOCABULARY = [f"{start}{end}" for start in "bdfglmnprst" for end in ("ama", "elo", "iri", "otu")]
 """Words of about one length, which tell nothing."""

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from selfprobe.data import BUNDLED
-from selfprobe.studies.awareness.numbers import text_baselines
+from selfprobe.study.text_baselines import text_baselines
 
 pd = pytest.importorskip("pandas")
 FILE = BUNDLED / "eval_awareness" / "rows.jsonl"

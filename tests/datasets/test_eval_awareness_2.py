@@ -16,7 +16,7 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import BUNDLED
 from selfprobe.data.conversations import chat, conversations, tools_in, transcript_rows
-from selfprobe.studies.awareness.numbers import text_baselines
+from selfprobe.study.text_baselines import text_baselines
 
 pd = pytest.importorskip("pandas")
 NAME = "eval_awareness_2"

@@ -31,16 +31,18 @@ from selfprobe.stats.timing import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
 from selfprobe.studies.awareness.numbers import against_placebo, as_in_paper, comparison_of
-from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, told_by_set
+from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card import card_numbers
 from selfprobe.studies.check_numbers import BaselineRun, changes_of, item_draws
-from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
+from selfprobe.studies.features import QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.matrix.table import Results
 from selfprobe.studies.read_lens import partings
 from selfprobe.study import Logs
+from selfprobe.study.awareness_arms import ARM, PLAIN
+from selfprobe.study.evidence import Evidence
 
 Make = Callable[..., Results]
 ORDERS = 3

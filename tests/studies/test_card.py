@@ -34,9 +34,9 @@ from selfprobe.studies.card import (
     card_claim,
     card_numbers,
     card_page,
-    verdicts_of,
 )
 from selfprobe.study import Logs
+from selfprobe.study.realism_verdicts import verdicts_of
 
 JUDGE, OTHER_JUDGE = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
 FEW_PAIRS = ("--prompts", "14", "--opponents", "3")

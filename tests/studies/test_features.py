@@ -31,24 +31,21 @@ from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.claim import Verdict
 from selfprobe.studies.features import (
     FEATURE_WORDS,
-    Evidence,
     Features,
     FeatureSubject,
     QuoteCluster,
     Taxonomy,
-    _prompt_blocks,
     build_taxonomy,
     cluster_members,
-    evidence_in,
     feature_claim,
     feature_rows,
     feature_subject,
     groups_by_feature,
     inertia_curve,
-    mark_quotes,
     named_question,
     prompt_features,
 )
+from selfprobe.study.evidence import Evidence, evidence_blocks, evidence_in, mark_quotes
 
 QUOTES = [
     "the task is a puzzle here",
@@ -380,7 +377,7 @@ def test_every_answer_under_one_key_is_shown_with_its_own_quotes() -> None:
         quote_rows.append(row)
     evidence = Evidence(pd.DataFrame(quote_rows), pd.DataFrame([prompt]), pd.DataFrame(), {})
     taxonomy = Taxonomy((QuoteCluster(1, "Form", False, None, (0, 1, 2), ""),), (), "")
-    _, details = _prompt_blocks(evidence, taxonomy)
+    _, details = evidence_blocks(evidence, taxonomy.titles_of(evidence.quotes))
     assert isinstance(details, Details) and details.summary == "a: Form"
     texts = [block.text if isinstance(block, Quoted) else block for block in details.blocks[2:]]
     assert texts == [

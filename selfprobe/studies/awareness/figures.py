@@ -12,7 +12,8 @@ from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import STATED_BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.numbers import ArmNumbers, MethodPair, arm_rows
-from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks
+from selfprobe.studies.awareness.runs import AwarenessTables
+from selfprobe.study.awareness_arms import ARM, marks
 from selfprobe.study.text_baselines import Baselines
 
 

@@ -50,7 +50,8 @@ from selfprobe.stats.estimate import (
     two_sided,
     undefined,
 )
-from selfprobe.studies.awareness.runs import ARM, Arm, AwarenessTables, marks, verdict_items
+from selfprobe.studies.awareness.runs import AwarenessTables, verdict_items
+from selfprobe.study.awareness_arms import ARM, Arm, marks
 from selfprobe.study.text_baselines import (
     BEST_READER_COLUMNS,
     Baselines,

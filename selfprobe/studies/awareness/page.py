@@ -48,7 +48,7 @@ from selfprobe.studies.awareness.numbers import (
     as_in_paper,
     comparison_of,
 )
-from selfprobe.studies.awareness.runs import ARM, AwarenessTables, panel_agreement, told_by_set
+from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.sections import (
     BaselineRow,
     KappaRow,
@@ -79,6 +79,8 @@ from selfprobe.studies.awareness.verdict import (
     Statement,
     statements,
 )
+from selfprobe.study.awareness_arms import ARM
+from selfprobe.study.grader_agreement import panel_agreement
 from selfprobe.text.counts import count_text
 
 TITLE = "Do these models recognise an evaluation by more than its words?"

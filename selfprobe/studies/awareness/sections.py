@@ -40,8 +40,9 @@ from selfprobe.studies.awareness.numbers import (
     MethodPair,
     PairKind,
 )
-from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, marks
+from selfprobe.studies.awareness.runs import AwarenessTables
 from selfprobe.studies.awareness.verdict import SMALLEST_REST, Statement
+from selfprobe.study.awareness_arms import ARM, PLAIN, marks
 from selfprobe.study.text_baselines import BEST_READER_COLUMNS
 from selfprobe.text.user_input import names
 

@@ -24,12 +24,10 @@ from selfprobe.data.conversations import (
 )
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT, Cost
 from selfprobe.data.questions import wording
-from selfprobe.errors import InputError
-from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME, meant
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.evalawareness_tasks.user_motivation import Placebo
 from selfprobe.logs import runs
-from selfprobe.page import Page
+from selfprobe.page import Page, Section
 from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.clustered import detectable_difference, expected_auroc_half, resampling_units
@@ -50,9 +48,11 @@ from selfprobe.studies.awareness.verdict import (
     FEWEST_SOURCES_OF_LABEL,
     SMALLEST_REST,
 )
-from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.study.awareness_arms import Arm, ArmRun
+from selfprobe.study.awareness_methods import CALLS, GRADES, TRACE_METHOD, methods_of
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
+from selfprobe.study.evidence import evidence_blocks, evidence_of, evidence_sentence
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.study.waves import JOINED_FOLDER_ARGUMENTS
 from selfprobe.text.counts import count_text
@@ -61,22 +61,9 @@ REPLIES_FOLDER = "replies"
 """Folder of the first wave below the log folder."""
 METHODS_FOLDER = "methods"
 """Folder of the second wave below the log folder."""
-CALLS = {
-    "binary": 5,
-    "probability": 5,
-    "user_motivation": 3,
-    "reasoning_trace": 0,
-    "first_token": 0,
-}
-"""Number of calls of the subject for a conversation, besides its one reply."""
 REPEATED_METHODS = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
 REPEATS_OF_25_DECISIONS = 5
-TRACE_METHOD = "reasoning_trace"
-GRADES = {"user_motivation": 3, TRACE_METHOD: 1}
-"""Largest number of calls of the grader for a conversation (no trace, no grade)."""
-METHODS_BY_WORD = {"all": METHODS, "features": ("user_motivation",)}
-"""Words that `--methods` takes besides methods; one names what the `features` command needs."""
 
 REPLY_TOKENS_GUESS = 300
 """A rough guess of the tokens of a reply to a conversation."""
@@ -487,26 +474,22 @@ def _results_of(tables: AwarenessTables) -> AwarenessResults:
     return awareness_results(tables, evidence_section(tables.arms))
 
 
-def methods_of(names: Sequence[str]) -> tuple[str, ...]:
-    """The methods of `--methods`, in the paper's order.
+def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
+    """Section that needs no call of a model: how often subjects bring up an evaluation, and on
+    which prompts.
 
-    Args:
-        names: Methods, "all", or "features": what `selfprobe awareness features` reads.
-
-    Raises:
-        InputError: There is no such method, or none is named.
+    No section where no run of user_motivation is finished.
     """
-    possible_names = f"there are {', '.join(METHODS)}, all or features"
-    if not names:
-        raise InputError(f"--methods names no method; {possible_names}")
-    chosen_methods = set[str]()
-    for name in names:
-        method = TASK_BY_INSPECT_NAME.get(name, name)
-        if method not in METHODS_BY_WORD and method not in METHODS:
-            suggestion = meant(method, [*METHODS, *METHODS_BY_WORD])
-            raise InputError(f"unknown method {method}; {possible_names}{suggestion}")
-        chosen_methods.update(METHODS_BY_WORD.get(method, (method,)))
-    return tuple(method for method in METHODS if method in chosen_methods)
+    evidence = evidence_of(arms, {})
+    if evidence is None:
+        return []
+    command_sentence = (
+        "To name and group the features that these point at takes a grader: selfprobe awareness "
+        "features LOGS --clusters N --grader MODEL."
+    )
+    opening = f"{evidence_sentence(evidence)} {command_sentence}"
+    blocks = [opening, *evidence_blocks(evidence)]
+    return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
 
 
 def _questions(method: str, args: Mapping[str, Any]) -> Iterable[str]:

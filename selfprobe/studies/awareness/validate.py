@@ -33,7 +33,7 @@ from selfprobe.stats.agreement import (
     labelled_within,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, effective, undefined, wilson
-from selfprobe.studies.awareness.runs import arm_runs
+from selfprobe.study.awareness_arms import arm_runs
 
 
 @dataclass(frozen=True)
