@@ -218,7 +218,7 @@ def judge_and_pairs(options: argparse.Namespace) -> tuple[LocalModel, list[Pair]
     judge = load_model(options.model, device=options.device, dtype=options.dtype)
     if options.smoke:
         return judge, smoke_pairs(options.count)
-    pairs = [pair for pair in load_pairs(options.dataset).pairs if not pair.equal_texts]
+    pairs = [pair for pair in load_pairs(options.dataset).pairs if not pair.has_equal_texts]
     prompts = encode(judge.tokenizer, pairs)
     longest = min(judge.context, options.longest)
     fitting = [pair for pair, prompt in zip(pairs, prompts, strict=True) if prompt.length < longest]

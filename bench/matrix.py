@@ -40,7 +40,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import solver
 from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, kth_word
-from selfprobe.solvers.observe import Whom
+from selfprobe.solvers.observe import AskedAbout
 from inspect_ai.util import collect
 
 @solver
@@ -48,7 +48,7 @@ def same():
     async def solve(state, generate):
         model, act = get_model(), ACT.merge(GenerateConfig(max_tokens=40))
         prompts = [(p, act) for p in act_prompts(state).values()]
-        prompts += [(p, ANSWER) for p in answer_prompts(state, Whom()).values()]
+        prompts += [(p, ANSWER) for p in answer_prompts(state, AskedAbout()).values()]
         await collect(*(model.generate(p, config=c) for p, c in prompts))
         return state
     return solve

@@ -21,7 +21,7 @@ from selfprobe.data.wrapped import continuations
 from selfprobe.probes.branches import Text, branched
 from selfprobe.probes.forward import model_output
 from selfprobe.probes.model import LocalModel, load_model
-from selfprobe.probes.tokens import opened
+from selfprobe.probes.tokens import opened_chat
 
 Result = TypeVar("Result")
 
@@ -42,7 +42,7 @@ def texts_of(judge: LocalModel, tokens: int) -> tuple[tuple[int, ...], list[Text
     def encoded(text: str) -> tuple[int, ...]:
         return tuple(judge.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    prompt = opened(judge.tokenizer, user_message, judge.chat)
+    prompt = opened_chat(judge.tokenizer, user_message, judge.chat)
     prompt_tokens = encoded(prompt)
     texts: list[Text] = []
     for continuation in continuations():

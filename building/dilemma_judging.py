@@ -37,7 +37,7 @@ from selfprobe.scorers.dilemma_making import (
     judge_text,
     sample_name,
 )
-from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
+from selfprobe.solvers.ask import NO_SETTINGS, ask, in_a_run, panel
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, record_of
 
@@ -100,7 +100,7 @@ def dilemma_judging(
 
 
 @solver
-def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> Solver:
+def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NO_SETTINGS) -> Solver:
     """Ask every judge `samples` times, all at once; recorded as acts `judge1_1` … `judge3_5`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -218,7 +218,7 @@ def finished_runs(paths: Sequence[str], task: str) -> list[Run]:
     """The finished runs of a task, newest first; of a folder all, a file must be one."""
     all_runs = runs(paths, repeats=True)
     finished = [run for run in all_runs.finished if run.identity.task == task]
-    fault_by_log = dict(all_runs.aside)
+    fault_by_log = dict(all_runs.set_aside_reasons)
     for run in all_runs.counted:
         if run in finished:
             continue

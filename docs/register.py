@@ -15,7 +15,7 @@ from typing import Any
 import click
 import yaml
 
-from selfprobe.errors.arguments import FULL
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK
 from selfprobe.study._registry import TASK_PACKAGES, paper_of, summary_of, tasks
 
 COMMON_TITLE = "selfprobe"
@@ -30,7 +30,10 @@ COMMIT = 40
 
 def entries(repository: str, commit: str) -> dict[str, dict[str, Any]]:
     """Task → its entry, as `eval.yaml` holds it."""
-    return {FULL.get(name, name): entry(name, repository, commit) for name in sorted(tasks())}
+    return {
+        INSPECT_NAME_BY_TASK.get(name, name): entry(name, repository, commit)
+        for name in sorted(tasks())
+    }
 
 
 def entry(name: str, repository: str, commit: str) -> dict[str, Any]:
@@ -50,7 +53,9 @@ def entry(name: str, repository: str, commit: str) -> dict[str, Any]:
         "contributors": ["The selfprobe authors"],
         "tags": [folder.name.removesuffix("_tasks")],
         "source": {"repository_url": repository, "repository_commit": commit},
-        "tasks": [{"name": FULL.get(name, name), "task_path": f"{folder.name}/{name}.py"}],
+        "tasks": [
+            {"name": INSPECT_NAME_BY_TASK.get(name, name), "task_path": f"{folder.name}/{name}.py"}
+        ],
     }
 
 

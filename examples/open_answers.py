@@ -37,7 +37,7 @@ class OpenAnswers(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
-    also: ClassVar[frozenset[str]] = frozenset({OPEN})
+    further_tasks: ClassVar[frozenset[str]] = frozenset({OPEN})
     skips: ClassVar[bool] = False
 
     models: Models = Field(description=MODELS_HELP)
@@ -55,7 +55,7 @@ class OpenAnswers(Study):
             raise InputError(f"Table 1 compares two models or more, got {self.models[0].name}")
         return self
 
-    def tried(self) -> None:
+    def open_models(self) -> None:
         """Refuse an embedder that cannot be had, before anything is paid."""
         require(self.embedder)
 
@@ -85,16 +85,17 @@ class OpenAnswers(Study):
     def waves(self) -> Iterator[Wave]:
         """One run a model and row of the table."""
         models = [
-            replace(model, args={**self.how.model_args, **model.args}) for model in self.models
+            replace(model, args={**self.run_settings.model_args, **model.args})
+            for model in self.models
         ]
         described_runs: list[DescribedRun] = []
         for task_name in SETS:
-            task_arguments = {"of": task_name} | self.how.shared
+            task_arguments = {"of": task_name} | self.run_settings.shared
             for model in models:
                 described_runs.append(DescribedRun(OPEN, task_arguments, model))
         yield Wave(described_runs, "Open answers")
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of its runs, as `selfprobe report` makes it."""
         return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=self.embedder)
 

@@ -38,13 +38,13 @@ from selfprobe.scorers.dilemma import (
 )
 from selfprobe.task import (
     Acts,
+    AskedAbout,
     InputError,
     Measure,
     Prediction,
     Prompts,
     Row,
     Shared,
-    Whom,
     task,
     whole,
 )
@@ -120,7 +120,7 @@ WHO = {
     "shown": {"who": "The same AI assistant is", **IT, "which": "this last ethical dilemma"},
 }
 EXAMPLE = "{dilemma}\n\nIts conclusion: P(A) = {p:.2f}, P(B) = {q:.2f}"
-PREDICT = Whom.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN, words=WHO)
+PREDICT = AskedAbout.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN, words=WHO)
 
 MEASURE = Measure(
     acts=("cot",),
@@ -173,7 +173,7 @@ def ethical_dilemma(
     def gut_prompts(state: TaskState) -> Prompts:
         return {"direct": GUT[gut].format(dilemma=state.input_text)}
 
-    def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
+    def answer_prompts(state: TaskState, whom: AskedAbout) -> Prompts:
         return {"predicted": whom.render_prompt(predict_prompts, dilemma=state.input_text)}
 
     return prediction.task(

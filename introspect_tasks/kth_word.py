@@ -20,12 +20,12 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.task import (
     Acts,
+    AskedAbout,
     Measure,
     Prediction,
     Prompts,
     Row,
     Shared,
-    Whom,
     json_reply,
     task,
     whole_numbers,
@@ -51,7 +51,7 @@ EXAMPLE = "Question: {question}\nAnswer: {answer}"
 LONGEST_EXAMPLE_WORDS = 40
 """Number of words of a shown answer; at most ten can be asked for."""
 
-PREDICT = Whom.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN)
+PREDICT = AskedAbout.prompt_variants(PREDICT_PROMPT, examples_intro=SHOWN)
 
 ACT = GenerateConfig(temperature=0, reasoning_effort="none")
 ANSWER = GenerateConfig(
@@ -103,7 +103,7 @@ def act_prompts(state: TaskState) -> Prompts:
     return dict.fromkeys(["answer", "again"][:run_count], state.input_text)
 
 
-def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
+def answer_prompts(state: TaskState, whom: AskedAbout) -> Prompts:
     return {
         f"k{k}": whom.render_prompt(PREDICT, question=state.input_text, k=k)
         for k in state.metadata["k"]

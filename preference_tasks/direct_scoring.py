@@ -75,6 +75,6 @@ def direct_scoring(
 
 def score_prompts(state: TaskState) -> Prompts:
     pair = pair_of(state)
-    if pair.equal_texts:
+    if pair.has_equal_texts:
         return {}
     return {"text_1": score_prompt(pair, 1), "text_2": score_prompt(pair, 2)}

@@ -91,7 +91,7 @@ def pairwise_preference(
 
 def orders(pair: Pair) -> dict[str, Pair]:
     """Pair in both orders; equal texts are not asked about."""
-    if pair.equal_texts:
+    if pair.has_equal_texts:
         return {}
     return dict(zip(ORDERS, (pair, pair.swapped), strict=True))
 

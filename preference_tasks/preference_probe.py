@@ -21,7 +21,7 @@ from selfprobe.data.pairs import Pair
 from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, task
-from selfprobe.probes.fit import held_out
+from selfprobe.probes.fit import are_held_out
 from selfprobe.scorers.preference import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
 
@@ -73,7 +73,7 @@ def preference_probe(
         conversations=card.prompts == "conversations",
     )
     all_rows = loaded.table.rows
-    is_held_out = held_out(card.train_groups, [Pair(**row) for row in all_rows])
+    is_held_out = are_held_out(card.train_groups, [Pair(**row) for row in all_rows])
     rows = list(compress(all_rows, is_held_out))
     if not rows:
         raise InputError(

@@ -38,7 +38,7 @@ from selfprobe.scorers.summary import (
     noted,
     order_for_log,
 )
-from selfprobe.solvers.observe import OTHER
+from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
     Estimate,
@@ -573,7 +573,7 @@ def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
         "p": "after reasoning, p",
         "p_direct": "gut answer, p*",
         "p_predicted": "predicted, p'",
-        f"{OTHER}p_predicted": "predicted of another assistant",
+        f"{OTHER_PREFIX}p_predicted": "predicted of another assistant",
     }
     lines: list[str] = []
     for decision, (key, reply) in zip(decisions, replies.items(), strict=True):

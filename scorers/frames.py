@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from selfprobe.scorers.decision import Judged
-from selfprobe.solvers.observe import OTHER
+from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 
 Place = tuple[Any, ...]
@@ -27,9 +27,9 @@ class Frames:
     items.
     """
 
-    own: Estimate
+    self_score: Estimate
     """Mean score of the answers about itself; undefined where it was not asked."""
-    other: Estimate
+    other_score: Estimate
     """Mean score of the answers about another assistant."""
     gain: Estimate
     """Own minus other, over the places that both frames score."""
@@ -44,8 +44,8 @@ def split(decisions: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
     self_decisions: list[Judged] = []
     other_decisions: list[Judged] = []
     for item, decision in decisions:
-        if decision.key.startswith(OTHER):
-            self_key = decision.key.removeprefix(OTHER)
+        if decision.key.startswith(OTHER_PREFIX):
+            self_key = decision.key.removeprefix(OTHER_PREFIX)
             other_decisions.append((item, decision.model_copy(update={"key": self_key})))
         else:
             self_decisions.append((item, decision))
@@ -100,8 +100,8 @@ def paired_frames(
 
     is_unscored = [math.isnan(score) for score in other_scores.values()]
     return Frames(
-        own=self_estimate,
-        other=_mean_by_item(other_scores),
+        self_score=self_estimate,
+        other_score=_mean_by_item(other_scores),
         gain=gain,
         unscored=float(np.mean(is_unscored)),
     )
@@ -127,11 +127,14 @@ def frame_numbers(frame_scores: Frames | None, name: str) -> dict[str, float]:
     if frame_scores is None:
         return {}
     numbers: dict[str, float] = {}
-    estimates = {f"{OTHER}{name}": frame_scores.other, "self_minus_other": frame_scores.gain}
+    estimates = {
+        f"{OTHER_PREFIX}{name}": frame_scores.other_score,
+        "self_minus_other": frame_scores.gain,
+    }
     for number_name, estimate in estimates.items():
         numbers[number_name] = estimate.value
         numbers[f"{number_name}_low"] = estimate.low
         numbers[f"{number_name}_high"] = estimate.high
     numbers["self_minus_other_n"] = frame_scores.gain.n
-    numbers[f"{OTHER}unscored"] = frame_scores.unscored
+    numbers[f"{OTHER_PREFIX}unscored"] = frame_scores.unscored
     return numbers

@@ -28,7 +28,7 @@ from selfprobe.scorers.summary import (
     noted,
     summary,
 )
-from selfprobe.solvers.observe import OTHER
+from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import (
     LONGEST_REPLY,
@@ -93,7 +93,7 @@ def judge_kth_word(k: int, act: Reply, reply: Reply, again: Reply | None = None)
 
 def place_of(key: str) -> int:
     """The k of a decision's key: 1 of "k1", and of "other_k1"."""
-    return int(key.removeprefix(OTHER).removeprefix("k"))
+    return int(key.removeprefix(OTHER_PREFIX).removeprefix("k"))
 
 
 def kth_word_of(act: Reply, k: int) -> tuple[str | None, str | None]:

@@ -293,11 +293,11 @@ def fetch_model(name: str) -> None:
     """
     from selfprobe.embed.weights import MODELS, fetch
     from selfprobe.errors import InputError
-    from selfprobe.errors.arguments import meant
+    from selfprobe.errors.arguments import nearest_name_hint
 
     if name not in MODELS:
         raise InputError(
-            f"NAME must be one of {', '.join(MODELS)}, got {name!r}{meant(name, MODELS)}"
+            f"NAME must be one of {', '.join(MODELS)}, got {name!r}{nearest_name_hint(name, MODELS)}"
         )
     echo(fetch(MODELS[name]))
 
@@ -372,7 +372,7 @@ def listed_tasks() -> list[ListedTask]:
 
 
 def _listed(name: str) -> ListedTask:
-    from selfprobe.errors.arguments import FULL
+    from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK
     from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
     from selfprobe.study.awareness_methods import CALLS
     from selfprobe.study.described import rehearsed_calls
@@ -381,11 +381,11 @@ def _listed(name: str) -> ListedTask:
     if name in CALLS:
         call_count: int | None = 1 + CALLS[name]
     elif name in measures():
-        call_count = rehearsed_calls(name, {}).all.count
+        call_count = rehearsed_calls(name, {}).every_call.count
     else:
         call_count = declared_calls(name)
     return ListedTask(
-        name=f"selfprobe/{FULL.get(name, name)}",
+        name=f"selfprobe/{INSPECT_NAME_BY_TASK.get(name, name)}",
         asks=question[:1].upper() + question[1:],
         calls=call_count,
         needs=needs_of(name),

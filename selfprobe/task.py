@@ -39,10 +39,10 @@ from selfprobe.solvers.grade import grade as grade
 from selfprobe.solvers.grade import needs_grader as needs_grader
 from selfprobe.solvers.negotiate import Effort as Effort
 from selfprobe.solvers.observe import Acts as Acts
+from selfprobe.solvers.observe import AskedAbout as AskedAbout
 from selfprobe.solvers.observe import Common as Common
 from selfprobe.solvers.observe import Prediction as Prediction
 from selfprobe.solvers.observe import Shared as Shared
-from selfprobe.solvers.observe import Whom as Whom
 from selfprobe.solvers.observe import WithData as WithData
 from selfprobe.solvers.record import Record as Record
 from selfprobe.solvers.record import Reply as Reply

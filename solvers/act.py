@@ -6,7 +6,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.solvers.ask import (
-    NOTHING,
+    NO_SETTINGS,
     PromptFunction,
     Settings,
     Tools,
@@ -14,7 +14,7 @@ from selfprobe.solvers.ask import (
     no_tools,
     require_model,
     settings_for,
-    show,
+    show_in_log,
 )
 from selfprobe.solvers.negotiate import merged_settings
 from selfprobe.solvers.record import Record
@@ -27,7 +27,7 @@ def act(
     prompts: PromptFunction,
     *,
     config: Settings,
-    needs: GenerateConfig = NOTHING,
+    needs: GenerateConfig = NO_SETTINGS,
     may_be_cut: bool = False,
     replay: Replay | None = None,
     tools: Tools = no_tools,
@@ -69,7 +69,7 @@ def act(
             )
         state.store_as(Record).acts.update(replies)
         note_replies(state, "target", replies, merged_settings(wishes, needs))
-        show(state, sample_prompts, replies)
+        show_in_log(state, sample_prompts, replies)
         return state
 
     return solve
@@ -80,7 +80,7 @@ def answer(
     prompts: PromptFunction,
     *,
     config: Settings,
-    needs: GenerateConfig = NOTHING,
+    needs: GenerateConfig = NO_SETTINGS,
     replay: Replay | None = None,
     tools: Tools = no_tools,
 ) -> Solver:
@@ -116,7 +116,7 @@ def answer(
             )
         state.store_as(Record).answers.update(replies)
         note_replies(state, "observer", replies, merged_settings(wishes, needs))
-        show(state, sample_prompts, replies)
+        show_in_log(state, sample_prompts, replies)
         return state
 
     return solve

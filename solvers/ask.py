@@ -94,7 +94,7 @@ def json_reply(
     )
 
 
-NOTHING = GenerateConfig()
+NO_SETTINGS = GenerateConfig()
 
 StandIn = Callable[
     [str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]
@@ -129,7 +129,7 @@ async def ask(
     role: str | Model | None,
     config: GenerateConfig,
     may_be_cut: bool,
-    needs: GenerateConfig = NOTHING,
+    needs: GenerateConfig = NO_SETTINGS,
     tools: Sequence[ToolInfo] = (),
 ) -> dict[str, Reply]:
     """Replies to all prompts, asked concurrently, by name.
@@ -275,7 +275,7 @@ def flag_substituted_model(reply: Reply) -> Reply:
             f"{reply.model} sends its thoughts inside its replies, where they are split off; "
             f"{SPLIT_BY_SERVER}"
         )
-    if not reply.of_another:
+    if not reply.is_substituted:
         return reply
     active = sample_active()
     if active is not None and (active.sample.metadata or {}).get(SAME_MODEL):
@@ -430,7 +430,7 @@ def _local_limit(model: Model) -> GenerateConfig:
     )
     if is_local and not is_limited:
         return GenerateConfig(max_tokens=LOCAL_LIMIT)
-    return NOTHING
+    return NO_SETTINGS
 
 
 def _cache(name: str) -> CachePolicy | bool:
@@ -446,7 +446,7 @@ def _cache(name: str) -> CachePolicy | bool:
     return policy.model_copy(update={"scopes": {**policy.scopes, "reply": name}})
 
 
-def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
+def show_in_log(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
     """Add prompts and replies to the end of the sample's messages, for readers of the log.
 
     Calls that were made separately stand there one after the other, so each but a first one begins

@@ -253,7 +253,7 @@ def quoted(messages: Sequence[ChatMessage], reply: str, tools: Sequence[ToolInfo
     return numbered([*roles_and_texts, ("assistant", reply)], tools)
 
 
-def asked(
+def ask_questions(
     questions: Questions,
     perspective: Perspective,
     *,
@@ -298,7 +298,7 @@ def asked(
 
 
 def names_of(questions: Iterable[str], decisions: int = 5) -> list[str]:
-    """Names of the answers that `asked` records, variant by variant."""
+    """Names of the answers that `ask_questions` records, variant by variant."""
     if decisions == 25:
         return [f"{variant}r{number}" for variant in questions for number in range(1, 6)]
     return list(questions)
@@ -332,7 +332,7 @@ class Conversations:
             method: Name of the method, a section of a file of questions.
             questions: Its questions by name; None for a method that asks none.
             flipped: Questions that half of the conversations get instead (metadata `flip`).
-            decisions: See `asked`.
+            decisions: See `ask_questions`.
             shared: Shared arguments of the task.
 
         Raises:
@@ -388,8 +388,8 @@ class Conversations:
         )
 
     def ask(self) -> Solver:
-        """Solver of the method's questions about the conversation; see `asked`."""
-        return asked(
+        """Solver of the method's questions about the conversation; see `ask_questions`."""
+        return ask_questions(
             self.questions,
             self.perspective,
             decisions=self.decisions,

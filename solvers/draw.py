@@ -7,7 +7,7 @@ from inspect_ai.solver import Solver, TaskState
 
 from selfprobe.errors.arguments import whole
 from selfprobe.solvers.act import answer
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, together
+from selfprobe.solvers.ask import NO_SETTINGS, PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay
 
@@ -18,7 +18,7 @@ def draw(
     *,
     draws: int,
     config: GenerateConfig,
-    needs: GenerateConfig = NOTHING,
+    needs: GenerateConfig = NO_SETTINGS,
     replay: Replay | None = None,
 ) -> Solver:
     """Record `draws` sampled answers to each prompt whose first answer needs it, as `<name>#1`,

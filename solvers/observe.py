@@ -95,7 +95,7 @@ WHO = {
 
 
 @dataclass(frozen=True)
-class Whom:
+class AskedAbout:
     """Model that a prompt asks about."""
 
     kind: Kind = "self"
@@ -128,7 +128,7 @@ class Whom:
         return variants[self.kind].format(name=self.name, examples=self.examples, **fields)
 
 
-OTHER = "other_"
+OTHER_PREFIX = "other_"
 """Prefix of the name of an answer about another assistant, and of the key of its decision."""
 
 
@@ -150,7 +150,7 @@ Example = Callable[[Row, Acts], str | None]
 readable one.
 """
 
-AboutPrompts = Callable[[TaskState, Whom], Prompts]
+AboutPrompts = Callable[[TaskState, AskedAbout], Prompts]
 """Function from a sample's state and a model to the prompts about that model, by name."""
 
 
@@ -274,10 +274,10 @@ def _drawn_position(target_item: str, item: str) -> bytes:
     return blake2b(f"{target_item}\x1f{item}".encode(), digest_size=8).digest()
 
 
-def _informed_about(target: str, example_texts: Sequence[str]) -> Whom:
+def _informed_about(target: str, example_texts: Sequence[str]) -> AskedAbout:
     numbered = [f"{number}. {text}" for number, text in enumerate(example_texts, start=1)]
     kind: Kind = "shown" if example_texts else "named"
-    return Whom(kind, target.partition("/")[2], "\n\n".join(numbered))
+    return AskedAbout(kind, target.partition("/")[2], "\n\n".join(numbered))
 
 
 def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
@@ -299,10 +299,10 @@ def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
     def framed_prompts(state: TaskState) -> Prompts:
         framed: dict[str, str | list[ChatMessage]] = {}
         if "self" in arms:
-            framed |= prompts(state, Whom())
+            framed |= prompts(state, AskedAbout())
         if "other" in arms:
-            for name, prompt in prompts(state, Whom("other")).items():
-                framed[OTHER + name] = prompt
+            for name, prompt in prompts(state, AskedAbout("other")).items():
+                framed[OTHER_PREFIX + name] = prompt
         return framed
 
     return framed_prompts
@@ -486,7 +486,9 @@ class Prediction:
 
         return informed_prompts
 
-    def _rehearsed_target(self, state: TaskState, example_count: int, example: Example) -> Whom:
+    def _rehearsed_target(
+        self, state: TaskState, example_count: int, example: Example
+    ) -> AskedAbout:
         """Model shown in a rehearsal: the item's own reply, once for each reply to another item
         that will be shown.
         """
@@ -531,7 +533,7 @@ class Prediction:
         def to_sample(row: Row) -> Sample:
             return self._sample(row, sample, metadata or {})
 
-        prefix = OTHER if self.arms == ("other",) else ""
+        prefix = OTHER_PREFIX if self.arms == ("other",) else ""
         decision_keys = [f"{prefix}{key}" for key in keys]
         scorer_name = registry_info(scorer).name.rpartition("/")[2]
         return Task(

@@ -222,9 +222,9 @@ class Reply(BaseModel):
         return fields
 
     @property
-    def of_another(self) -> bool:
+    def is_substituted(self) -> bool:
         """Whether another model wrote it than the one that was asked, by the vendor's own words."""
-        return is_another(self.model, self.answered_by or "")
+        return is_other_model(self.model, self.answered_by or "")
 
     @property
     def reasoned(self) -> bool:
@@ -277,7 +277,7 @@ def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
     return replies_by_grader
 
 
-def is_another(asked_model: str, answering_model: str) -> bool:
+def is_other_model(asked_model: str, answering_model: str) -> bool:
     """Whether a vendor's name for the model that answered is certainly of another model than the
     one that was asked.
     """

@@ -121,7 +121,7 @@ class Replay:
             InputError: There is none; names the first five faults.
         """
         found_runs = in_thread(runs, [self.path])
-        faults = [f"{log}: {reason}" for log, reason in found_runs.aside.items()]
+        faults = [f"{log}: {reason}" for log, reason in found_runs.set_aside_reasons.items()]
         fitting_runs = []
         for run in found_runs.counted:
             fault = self._mismatch(run.header, model)

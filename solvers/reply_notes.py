@@ -12,7 +12,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.solvers.record import SPLIT_BY_SERVER, Applied, Reply, is_another
+from selfprobe.solvers.record import SPLIT_BY_SERVER, Applied, Reply, is_other_model
 from selfprobe.text.counts import count_text
 from selfprobe.text.families import is_simulated
 
@@ -61,7 +61,11 @@ def _count_answer(state: TaskState, role: str, reply: Reply) -> None:
     count_by_asked = state.metadata.setdefault(f"{_ANSWERED_PREFIX}{role}", {})
     count_by_name = count_by_asked.setdefault(reply.model, {})
     name = reply.answered_by or UNNAMED
-    if reply.of_another and name not in count_by_name and len(count_by_name) >= _MOST_NAMED_MODELS:
+    if (
+        reply.is_substituted
+        and name not in count_by_name
+        and len(count_by_name) >= _MOST_NAMED_MODELS
+    ):
         name = FURTHER
     count_by_name[name] = count_by_name.get(name, 0) + 1
 
@@ -84,7 +88,7 @@ def _settings_line(reply: Reply, asked: GenerateConfig) -> str:
     if not reply.applied:
         return ""
     line = _applied_text(reply.applied, asked)
-    if reply.of_another:
+    if reply.is_substituted:
         return f"{line}, answered by {reply.answered_by} (asked: {reply.model})"
     return line
 
@@ -194,7 +198,7 @@ def substitutes_in(samples: Iterable[EvalSampleSummary | EvalSample]) -> list[st
                 {
                     name: count
                     for name, count in counts.items()
-                    if name == FURTHER or is_another(asked_model, name)
+                    if name == FURTHER or is_other_model(asked_model, name)
                 }
             )
             if not substitutes:

@@ -28,7 +28,7 @@ from inspect_ai.model._generate_config import set_active_generate_config
 from inspect_ai.scorer import SampleScore, Scorer, Target
 from inspect_ai.solver import TaskState
 
-from selfprobe.solvers.observe import Whom
+from selfprobe.solvers.observe import AskedAbout
 from selfprobe.solvers.record import Record, Reply, reply_from
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
@@ -245,7 +245,7 @@ def play() -> Callable[..., list[SampleScore]]:
         )
         record = state.store_as(Record)
         record.acts = await replies(task.act_prompts(state), target, task.ACT, may_be_cut=True)
-        about = [Whom()] if len(inspect.signature(task.answer_prompts).parameters) > 1 else []
+        about = [AskedAbout()] if len(inspect.signature(task.answer_prompts).parameters) > 1 else []
         record.answers = await replies(
             task.answer_prompts(state, *about), observer, task.ANSWER, may_be_cut=False
         )

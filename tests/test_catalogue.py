@@ -9,14 +9,14 @@ import yaml
 from click.testing import CliRunner
 
 from selfprobe.cli import listed_tasks, main
-from selfprobe.errors.arguments import FULL
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK
 from selfprobe.study._registry import tasks
 
 
 def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:
     found = listed_tasks()
     assert [task.name for task in found] == sorted(
-        f"selfprobe/{FULL.get(name, name)}" for name in tasks()
+        f"selfprobe/{INSPECT_NAME_BY_TASK.get(name, name)}" for name in tasks()
     )
     assert all(task.asks[0].isupper() and task.asks[-1] in "?.)" for task in found)
     assert [task.name for task in found if task.calls is None] == []
@@ -52,7 +52,7 @@ def test_the_command_prints_a_line_for_each_task_and_the_same_as_json() -> None:
 def test_the_eval_yaml_of_a_folder_lists_its_task_files(root: Path) -> None:
     listed = [yaml.safe_load(path.read_text()) for path in sorted(root.glob("*/eval.yaml"))]
     assert sorted(task["name"] for folder in listed for task in folder["tasks"]) == sorted(
-        FULL.get(name, name) for name in tasks()
+        INSPECT_NAME_BY_TASK.get(name, name) for name in tasks()
     )
     assert all(
         folder["title"] and folder["description"] and folder["contributors"] for folder in listed

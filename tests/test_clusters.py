@@ -76,10 +76,10 @@ def test_no_column_makes_clusters_of_items_by_itself(column: str, tmp_path: Path
     place = str(tmp_path / "q.jsonl")
     table = load(place, "question")
     assert all("cluster" not in groups_of(row) for row in table.rows)
-    assert f"column `{column}` is not used" in table.unread
+    assert f"column `{column}` is not used" in table.unread_columns_note
     named = load(f"{place}?cluster={column}", "question")
     assert {groups_of(row)["cluster"] for row in named.rows} == {"coding", "writing"}
-    assert named.sha256 == table.sha256 and named.unread == ""
+    assert named.sha256 == table.sha256 and named.unread_columns_note == ""
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "json"])
@@ -100,7 +100,7 @@ def test_the_address_or_a_column_source_makes_clusters_of_conversations(
         f"t{n}" for n in range(5)
     }
     assert len({row["source"] for row in conversations(f"{path}?cluster=id").rows}) == COUNT
-    assert conversations(f"{path}?cluster=topic").unread == ""
+    assert conversations(f"{path}?cluster=topic").unread_columns_note == ""
 
 
 def test_the_gated_sets_category_is_the_data_set_that_a_row_comes_from(tmp_path: Path) -> None:
@@ -162,7 +162,9 @@ def plan_of(study: Any) -> str:
 def test_the_plan_of_awareness_promises_what_so_few_sources_can_show(tmp_path: Path) -> None:
     def planned(place: str) -> str:
         return plan_of(
-            Awareness.taken({"models": ("planted/a",), "methods": ("binary",), "dataset": place})
+            Awareness.from_values(
+                {"models": ("planted/a",), "methods": ("binary",), "dataset": place}
+            )
         )
 
     alone = planned(written(tmp_path, category=half))
@@ -239,7 +241,7 @@ def test_the_plan_of_a_matrix_counts_clusters(tmp_path: Path) -> None:
             "tasks": ("kth_word",),
             "args": {"dataset": f"{tmp_path}/q.jsonl{query}"},
         }
-        return plan_of(Matrix.taken(given))
+        return plan_of(Matrix.from_values(given))
 
     plain, few = planned(""), planned("?cluster=template")
     assert "(40 items, scores" in plain and "Intervals count" not in plain
@@ -255,7 +257,7 @@ def test_the_plan_of_a_rewrite_names_few_sources(tmp_path: Path) -> None:
             "writer": "planted/w",
             "grader": "mockllm/g",
         }
-        return plan_of(Rewriting.taken(given | {"judges": ("openai/j",)}))
+        return plan_of(Rewriting.from_values(given | {"judges": ("openai/j",)}))
 
     assert "Intervals count" not in planned(written(tmp_path, category=half))
     assert "Intervals count the 40 prompts as 2 sources: coding (20), writing (20)." in planned(

@@ -729,11 +729,11 @@ def test_a_column_that_is_read_in_the_place_of_another_is_a_line_and_in_the_log(
     table = load(path, ("question",))
     assert (
         load(path, ("question",)).metadata["unread"]
-        == table.unread
+        == table.unread_columns_note
         == f"{path}: `prompt` is read as `question`"
     )
-    assert [record.getMessage() for record in caplog.records] == [table.unread]
-    assert load("open_questions", ("question",)).unread == ""
+    assert [record.getMessage() for record in caplog.records] == [table.unread_columns_note]
+    assert load("open_questions", ("question",)).unread_columns_note == ""
 
 
 def test_columns_that_no_prompt_holds_are_named_once_and_in_the_log(
@@ -753,18 +753,18 @@ def test_columns_that_no_prompt_holds_are_named_once_and_in_the_log(
     told = f"{path}: columns `context`, `title`, `answers` are not used"
     assert (
         load(path, "question").metadata["unread"]
-        == table.unread
-        == conversations(path).unread
+        == table.unread_columns_note
+        == conversations(path).unread_columns_note
         == told
     )
     assert [record.getMessage() for record in caplog.records] == [told]
-    assert load(path, "question", ["context", "title", "answers"]).unread == ""
+    assert load(path, "question", ["context", "title", "answers"]).unread_columns_note == ""
     assert (
-        load(f"{path}?kind=title", "question").unread
+        load(f"{path}?kind=title", "question").unread_columns_note
         == f"{path}?kind=title: columns `context`, `answers` are not used"
     )
     wide = write(tmp_path / "wide.jsonl", json.dumps(row | {f"c{n}": n for n in range(9)}))
-    assert load(wide, "question").unread.endswith(
+    assert load(wide, "question").unread_columns_note.endswith(
         "`context`, `title`, `answers`, `c0` and 8 more are not used"
     )
 

@@ -183,7 +183,7 @@ def test_the_costs_are_those_of_the_tasks() -> None:
     text = (DOCS / "running.md").read_text()
     for name, measure in _registry.measures().items():
         task = _registry.tasks()[name]
-        items, counted = len(task().dataset), rehearsed_calls(name, {}).all
+        items, counted = len(task().dataset), rehearsed_calls(name, {}).every_call
         calls, (read, wrote) = counted.count, counted.tokens
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` | {items} |"))
         assert f"{calls} | {items * calls:,} | {read}, {wrote} |" in row

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks import binary
-from selfprobe.mechanism.induce import BANK
+from selfprobe.mechanism.induce import LABEL_WORDS
 from selfprobe.study.options import CALL_PARAMETERS
 from tests.mechanism import organisms, tiny_words
 from tests.mechanism.tiny import byte_tokenizer, dilemmas
@@ -325,7 +325,7 @@ def place_models(folder: Path) -> None:
     dilemmas(folder)
     tiny_words.saved(folder / "words", template=WORDS)
     jsonl("questions.jsonl", ({"question": question} for question in tiny_words.QUESTIONS))
-    Path("labels.txt").write_text("\n".join(BANK[:20]))
+    Path("labels.txt").write_text("\n".join(LABEL_WORDS[:20]))
     saved(folder / "judge", template=SYSTEM_TEMPLATE)
     organisms.saved(folder / "organism")
     written(folder / "pairs.jsonl", rows("pairs"))

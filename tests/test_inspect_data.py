@@ -193,7 +193,7 @@ def test_a_task_is_what_its_model_is_sent_first_and_the_rest_is_set_aside_with_w
         sums["messages"][1]["content"] == "Think.\n\nWhat is 2 + 2?"
         and sums["tools"][0]["name"] == "add"
     )
-    why = {key.rpartition(": ")[2]: reason for key, reason in table.aside.items()}
+    why = {key.rpartition(": ")[2]: reason for key, reason in table.set_aside_reasons.items()}
     assert "content of type 'image'" in why["picture"]
     assert (
         "it failed before it asked: it needs its sandbox, and none is started here"
@@ -539,7 +539,7 @@ def test_logged_conversations_can_be_asked_about(
     assert {row["label"] for row in both.rows} == {"deployment"}
     full = conversations(logs=str(tmp_path / "logs" / "a"), context="full")  # every epoch
     for found in (both, full):  # the same text in another log or epoch is asked once
-        assert (len(found.rows), len(found.aside)) == (3, 3)
+        assert (len(found.rows), len(found.set_aside_reasons)) == (3, 3)
 
 
 @pytest.mark.parametrize("context", ["first", "full"])

@@ -363,7 +363,9 @@ def test_an_intact_log_counts_in_place_of_a_later_one_that_lost_samples(
     there = runs([str(tmp_path)])
     [run] = there.counted
     assert Path(run.log).name == "0.eval"
-    assert {Path(log).name: why.partition(";")[0] for log, why in there.aside.items()} == {
+    assert {
+        Path(log).name: why.partition(";")[0] for log, why in there.set_aside_reasons.items()
+    } == {
         "1.eval": f"4 of 12 samples are {BY_ADA}",
         "2.eval": f"12 of 12 samples are {BY_ADA}",
     }
@@ -392,8 +394,8 @@ def test_what_is_invalidated_is_not_scanned_asked_about_or_taken_as_data(
     edited = changed(tmp_path / "logs", tmp_path / "edited", invalidated)
     [file] = map(str, edited.glob("*.eval"))
     table = logged_turns(file)
-    assert (len(table.rows), len(table.aside)) == (16, 8)
-    assert set(table.aside.values()) == {f"it is {BY_ADA}"}
+    assert (len(table.rows), len(table.set_aside_reasons)) == (16, 8)
+    assert set(table.set_aside_reasons.values()) == {f"it is {BY_ADA}"}
     rows = rows_of_logs(str(edited))
     assert len([row for row in rows if "messages" in row]) == 16
     assert [row["aside"] for row in rows if "aside" in row] == [f"8 of 24 samples are {BY_ADA}"]

@@ -19,7 +19,7 @@ class Toy(SpreadStudy):
     layers: Blocks = ""
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         return [f"{self.model} in {self.dtype}"]
 
 
@@ -93,15 +93,15 @@ def test_the_kit_has_no_engine_of_calls_and_asks_nothing_of_prices_where_a_model
 
 def test_a_folder_of_another_run_is_refused_and_a_dry_run_claims_none(tmp_path: Path) -> None:
     study: LocalStudy = Toy(model="smollm2", out=str(tmp_path / "out"))
-    study.claim({"model": "a", "recipe": {"rank": 1}}, dry=True)
+    study.claim_folder({"model": "a", "recipe": {"rank": 1}}, dry=True)
     assert not (tmp_path / "out").exists()
-    study.claim({"model": "a", "recipe": {"rank": 1}}, dataset="d")
-    study.claim({"model": "a", "recipe": {"rank": 1}}, dataset="e")
-    assert study.held["dataset"] == "e"
+    study.claim_folder({"model": "a", "recipe": {"rank": 1}}, dataset="d")
+    study.claim_folder({"model": "a", "recipe": {"rank": 1}}, dataset="e")
+    assert study.run_record["dataset"] == "e"
     with pytest.raises(
         InputError, match=r"holds a run of model 'a', not 'b'; another recipe: give another --out"
     ):
-        study.claim({"model": "b", "recipe": {"rank": 2}})
+        study.claim_folder({"model": "b", "recipe": {"rank": 2}})
     (tmp_path / "out" / "run.json").write_text("[")
     with pytest.raises(InputError, match="is not what a run writes"):
-        study.claim({"model": "a"})
+        study.claim_folder({"model": "a"})

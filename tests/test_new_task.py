@@ -136,7 +136,7 @@ def test_it_is_in_the_matrix_its_report_and_the_diversity_table(
     assert task.task == "word_count" and task.models == (ADA, BO) and task.matrix.holes == {}
     own = task.cells.set_index(["target", "observer"]).value
     assert own[ADA, ADA] > 0.75 and own[BO, BO] == 0
-    assert "mode" not in task.without
+    assert "mode" not in task.reason_by_missing_baseline
     replies = replies_in([str(tmp_path)]).replies
     assert set(replies["word_count"]) == {ADA, BO}
 

@@ -19,7 +19,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 
 import selfprobe.study._registry
 from selfprobe.cli import COMMANDS
-from selfprobe.errors.arguments import FULL
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -207,7 +207,7 @@ def test_registered_names_have_the_prefix_of_the_suite(name: str) -> None:
     """The distribution and the import package have one name, or Inspect would drop it."""
     info = registry_info(REGISTERED[name])
     assert (info.name, info.type) == (
-        f"selfprobe/{FULL.get(name, name)}",
+        f"selfprobe/{INSPECT_NAME_BY_TASK.get(name, name)}",
         "task" if name in TASKS else "modelapi",
     )
 
@@ -233,7 +233,7 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
     assert set(re.findall(r"\bmake ([a-z][a-z-]*)", code)) <= targets
     assert set(re.findall(r"^selfprobe ([a-z-]+)", code, flags=re.MULTILINE)) <= set(COMMANDS)
     assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= {
-        name for task in TASKS for name in (task, FULL.get(task, task))
+        name for task in TASKS for name in (task, INSPECT_NAME_BY_TASK.get(task, task))
     }
     for path in re.findall(r"inspect eval (\w+/\w+\.py)", text):
         shown = f"`{path}`:" in text  # a file that the document has the reader make
@@ -244,7 +244,7 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_in_the_readme(task: str) -> None:
-    assert f"`{FULL.get(task, task)}`" in (ROOT / "README.md").read_text()
+    assert f"`{INSPECT_NAME_BY_TASK.get(task, task)}`" in (ROOT / "README.md").read_text()
 
 
 def test_one_version_everywhere() -> None:

@@ -52,7 +52,7 @@ def every(names: list[str], estimate: Estimate) -> list[Picture]:
     return [
         interval_rows("a", rows, caption="c", axis="x"),
         bar_rows("b", rows, caption="c", axis="x", scale="percent"),
-        curves("c", lines, caption="c", across="x", up="y"),
+        curves("c", lines, caption="c", x_title="x", y_title="y"),
         calibration_curves("d", lines, caption="c", across="x", up="y"),
         heat_map("e", values, names, caption="c", low=values - 0.1, high=values + 0.1),
     ]
@@ -186,8 +186,8 @@ def test_a_band_is_drawn_where_there_is_an_interval() -> None:
         "x",
         {"a": ([1, 2], [SEEN, SEEN]), "b": ([1, 2], [bare, bare])},
         caption="",
-        across="",
-        up="",
+        x_title="",
+        y_title="",
     )
     assert sum(shape.get("opacity") == "0.15" for shape in marks(picture, "polygon")) == 1
 
@@ -222,8 +222,8 @@ def test_places_along_an_axis_may_have_names_and_lie_inside_of_it() -> None:
         "x",
         {"a": ([0, 1], [SEEN, SEEN])},
         caption="",
-        across="",
-        up="",
+        x_title="",
+        y_title="",
         ticks={0: "none", 1: "high"},
     )
     places = {text.text: float(text.get("x") or 0) for text in marks(picture, "text")}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from selfprobe.errors.arguments import FULL
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK
 from selfprobe.study._registry import tasks
 
 COMMIT = "0123456789" * 4
@@ -34,7 +34,7 @@ def made(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict
 def test_each_task_has_an_entry_that_names_its_file(
     made: dict[str, dict[str, Any]], root: Path
 ) -> None:
-    assert set(made) == {FULL.get(name, name) for name in tasks()}
+    assert set(made) == {INSPECT_NAME_BY_TASK.get(name, name) for name in tasks()}
     for name, entry in made.items():
         [task] = entry["tasks"]
         assert task["name"] == name

@@ -35,7 +35,7 @@ def test_the_calls_of_an_item_are_those_of_a_run(
     calls = [
         event for sample in log.samples for event in sample.events if isinstance(event, ModelEvent)
     ]
-    assert counted.all.count * 2 == len(calls)
+    assert counted.every_call.count * 2 == len(calls)
     asked = sum(len(sample.store["Record:answers"]) for sample in log.samples)
     assert counted.observer.count * 2 == asked
 

@@ -53,7 +53,7 @@ def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path)
 
 
 def test_no_option_of_a_study_is_taken_for_a_setting_of_its_calls() -> None:
-    """`RunSettings.taken` takes its fields out of what a command was given."""
+    """`RunSettings.pop_from` takes its fields out of what a command was given."""
     shared = {one.name for one in fields(RunSettings)} | {"engine", "ray_address"}
     for name, about in described_studies().items():
         assert not about["runs"] or shared.isdisjoint(
@@ -98,7 +98,7 @@ def test_python_refuses_a_wrong_value_with_its_name_what_is_expected_and_what_ca
     with pytest.raises(
         InputError, match=r"--most: Input should be greater than or equal to 1, got 0"
     ):
-        Toy.taken({"models": ("a",), "most": 0})
+        Toy.from_values({"models": ("a",), "most": 0})
 
 
 def described_turns() -> dict[str, Any]:

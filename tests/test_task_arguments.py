@@ -11,7 +11,12 @@ from inspect_ai._util.registry import registry_params
 from inspect_ai.log import read_eval_log
 
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import FULL, comparable_arguments, task, unknown
+from selfprobe.errors.arguments import (
+    INSPECT_NAME_BY_TASK,
+    comparable_arguments,
+    task,
+    unknown_names_fault,
+)
 from selfprobe.errors.inspect_private import load_tasks, registry_info
 from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.logs import arguments_of, identity_of
@@ -49,7 +54,7 @@ def test_every_task_refuses_an_argument_that_it_does_not_have_by_name_and_by_pat
             load_tasks([spec], {wrong: 0})
         assert (
             str(error.value)
-            == f"{FULL.get(name, name)} has no argument {wrong}; did you mean {wrong[:-1]}?"
+            == f"{INSPECT_NAME_BY_TASK.get(name, name)} has no argument {wrong}; did you mean {wrong[:-1]}?"
         )
 
 
@@ -89,8 +94,8 @@ def test_groups_in_an_address_make_another_run_and_the_folder_does_not() -> None
 
 
 def test_a_name_that_is_near_nothing_is_told_the_names_that_there_are() -> None:
-    assert unknown({"zzz": 1}, ("act", "limit")) == "zzz; there are act, limit"
-    assert unknown({"act": 1}, ("act", "limit")) == ""
+    assert unknown_names_fault({"zzz": 1}, ("act", "limit")) == "zzz; there are act, limit"
+    assert unknown_names_fault({"act": 1}, ("act", "limit")) == ""
 
 
 def test_a_call_from_python_is_refused_alike() -> None:

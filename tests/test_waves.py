@@ -318,8 +318,8 @@ def test_where_every_call_was_refused_the_vendors_error_is_a_line_and_nobody_is_
 
 
 def test_what_the_same_call_meets_again_is_not_offered_again() -> None:
-    assert waves.REFUSED.search("openai.AuthenticationError: Error code: 401")
-    assert not waves.REFUSED.search("openai.InternalServerError: Error code: 500")
+    assert waves.LASTING_ERRORS.search("openai.AuthenticationError: Error code: 401")
+    assert not waves.LASTING_ERRORS.search("openai.InternalServerError: Error code: 500")
 
 
 @pytest.mark.parametrize("command", [MATRIX, STUDY])

@@ -37,7 +37,7 @@ from selfprobe.data.files import ROW_EXAMPLE, file_rows, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.data.stored import Reordered, RowStore, StoredRows
 from selfprobe.errors import InputError, one_line, warn_once
-from selfprobe.errors.arguments import locate, meant
+from selfprobe.errors.arguments import locate, nearest_name_hint
 from selfprobe.text.user_input import is_there, places_of
 
 Row = dict[str, Any]
@@ -95,9 +95,9 @@ class Table:
     """Rows as the file holds them; of a large file they are read anew at each use."""
     sha256: str
     """Hash of the rows' content in order; two tables with one hash ask the same."""
-    aside: Mapping[str, str] = field(default_factory=dict)
+    set_aside_reasons: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
-    unread: str = ""
+    unread_columns_note: str = ""
     """Sentence that names the column read in place of another, of several columns of texts, and
     those that are not used; "" if there is none.
     """
@@ -161,9 +161,9 @@ class Table:
             "dataset_sha256": self.sha256,
             "selfprobe": version("selfprobe"),
         }
-        if self.unread:
-            entries["unread"] = self.unread
-        if self.aside:
+        if self.unread_columns_note:
+            entries["unread"] = self.unread_columns_note
+        if self.set_aside_reasons:
             entries["set_aside"] = self.aside_line()
         return entries
 
@@ -171,11 +171,11 @@ class Table:
         """Line with the number of rows that are set aside, and why the first one is; "" where none
         is.
         """
-        first_reason = next(iter(self.aside.values()), "")
+        first_reason = next(iter(self.set_aside_reasons.values()), "")
         if not first_reason:
             return ""
-        total = len(self.aside) + len(self.rows)
-        return f"{len(self.aside)} of {total} rows set aside; {first_reason}"
+        total = len(self.set_aside_reasons) + len(self.rows)
+        return f"{len(self.set_aside_reasons)} of {total} rows set aside; {first_reason}"
 
 
 _SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
@@ -289,8 +289,8 @@ def load(source: str, required: str | Sequence[str], optional: Sequence[str] = (
     columns = (required,) if isinstance(required, str) else tuple(required)
     key = ("load", source, columns, tuple(optional))
     table = kept_tables.get_or_read(key, [source], lambda: _read(source, columns, optional))
-    if table.unread:
-        warn_once(table.unread)
+    if table.unread_columns_note:
+        warn_once(table.unread_columns_note)
     return table
 
 
@@ -475,7 +475,7 @@ def split_groups(source: str) -> tuple[str, dict[str, str]]:
         if name not in GROUPS:
             if not has_own_query:
                 raise InputError(
-                    f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}"
+                    f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{nearest_name_hint(name, GROUPS)}"
                 )
             own_query_parts.append(part)
         elif name in column_of_group:
@@ -539,7 +539,7 @@ class Grouping:
             raise InputError(
                 f"{self._source}: {len(row_ids)} of {count} rows lack the column {column} "
                 f"(?{group}), as {row_ids[0]}; there are {', '.join(known_columns)}"
-                f"{meant(column, known_columns)}"
+                f"{nearest_name_hint(column, known_columns)}"
             )
 
 
@@ -633,7 +633,7 @@ def _find(source: str) -> str:
         )
     raise InputError(
         f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, "
-        f"a .jsonl or .csv file, or hf:owner/name@revision{meant(source, bundled())}"
+        f"a .jsonl or .csv file, or hf:owner/name@revision{nearest_name_hint(source, bundled())}"
     )
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from selfprobe.stats.estimate import FEW
+from selfprobe.stats.estimate import FEW_CLUSTERS
 
 NAMED_CLUSTERS = 5
 """Number of clusters that the sentence names."""
@@ -20,7 +20,7 @@ def few_clusters(clusters: Sequence[str], *, rows: str, unit: str, remedy: str) 
     """
     row_counts = Counter(clusters)
     has_one_row_each = len(row_counts) == len(clusters)
-    if not row_counts or len(row_counts) >= FEW or has_one_row_each:
+    if not row_counts or len(row_counts) >= FEW_CLUSTERS or has_one_row_each:
         return ""
     largest_clusters = [
         f"{name[:40]} ({row_count})" for name, row_count in row_counts.most_common(NAMED_CLUSTERS)

@@ -151,7 +151,7 @@ def conversations(
 
     A row that is empty, has no user message or holds more than text (an image), one with the text
     and label of an earlier row, and a sample that never came to a call of the model, is set aside
-    and counted (`Table.aside`).
+    and counted (`Table.set_aside_reasons`).
 
     Args:
         dataset: Data sets; see the module's docstring. Not with `task` or `logs`.
@@ -324,9 +324,9 @@ class _TableReader:
         sources = dict.fromkeys([*self._source_by_id.values(), *sources_aside])
         table = self._builder.table(",".join(sources), self._reason_by_row, "; ".join(self._notes))
         if not table.rows:
-            first_reason = next(iter(table.aside.values()), "it has no rows")
+            first_reason = next(iter(table.set_aside_reasons.values()), "it has no rows")
             raise InputError(
-                f"{table.name}: no conversation is left of {len(table.aside)} rows: {first_reason}"
+                f"{table.name}: no conversation is left of {len(table.set_aside_reasons)} rows: {first_reason}"
             )
         read_count = len(table.rows) + self._repeated_count
         if len(self._first_texts) == 1 < read_count:
@@ -597,9 +597,18 @@ def _with_reference(table: Table, reference: Table, address: str) -> Table:
     your_rows = ({**row, "set": YOURS} for row in table.rows)
     turns = zip_longest(your_rows, reference_rows())
     rows = (row for turn in turns for row in turn if row is not None)
-    unread_columns = "; ".join(filter(None, (table.unread, reference.unread)))
+    unread_columns = "; ".join(
+        filter(None, (table.unread_columns_note, reference.unread_columns_note))
+    )
     both_sets = table_of(f"{table.name} against {reference.name}", rows, {}, unread_columns)
-    return replace(both_sets, aside={**table.aside, **reference.aside, **reason_by_row})
+    return replace(
+        both_sets,
+        set_aside_reasons={
+            **table.set_aside_reasons,
+            **reference.set_aside_reasons,
+            **reason_by_row,
+        },
+    )
 
 
 def name_and_contents(name: str) -> str:
@@ -706,7 +715,7 @@ def transcript_rows(
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     deployments = [row for row in rows if row["kind"] == "deployment"]
     if not evaluations or not deployments:
-        return table_of(table.name, rows, table.aside, table.unread)
+        return table_of(table.name, rows, table.set_aside_reasons, table.unread_columns_note)
 
     size_differences = _log_sizes(evaluations)[:, None] - _log_sizes(deployments)[None]
     distances = np.abs(size_differences).sum(axis=2)
@@ -719,7 +728,9 @@ def transcript_rows(
     unpaired = {
         f"{table.name}: {row['id']}": UNPAIRED for row in rows if row["id"] not in paired_ids
     }
-    return table_of(table.name, paired_rows, {**table.aside, **unpaired}, table.unread)
+    return table_of(
+        table.name, paired_rows, {**table.set_aside_reasons, **unpaired}, table.unread_columns_note
+    )
 
 
 def _log_sizes(rows: Sequence[Row]) -> np.ndarray:

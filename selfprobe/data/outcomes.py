@@ -129,7 +129,7 @@ def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]
     """
     folder_runs = runs(logs)
     reason_by_log = {run.log: run.why_unfinished for run in folder_runs.counted if not run.finished}
-    for log, reason in folder_runs.aside.items():
+    for log, reason in folder_runs.set_aside_reasons.items():
         if reason.startswith(CANNOT):
             reason_by_log[log] = reason
     runs_of_pair: dict[tuple[str, str], list[Run]] = defaultdict(list)

@@ -232,10 +232,10 @@ class Pair:
         if self.criterion:
             check_criterion(self.criterion)
         if not self.group:
-            object.__setattr__(self, "group", self.asked)
+            object.__setattr__(self, "group", self.question_digest)
 
     @property
-    def asked(self) -> str:
+    def question_digest(self) -> str:
         """A digest of what both texts answer, equal in all data sets."""
         if self.context or self.question:
             texts = [self.context, self.question]
@@ -245,7 +245,7 @@ class Pair:
         return digest(*map(normalised, texts))
 
     @property
-    def shown(self) -> str:
+    def prompt_digest(self) -> str:
         """A digest of all that a judge reads of this pair."""
         wording = [text for text in (self.criterion, self.item) if text]
         return digest(self.context, self.question, self.text_1, self.text_2, *wording)
@@ -258,7 +258,7 @@ class Pair:
         return replace(self, text_1=self.text_2, text_2=self.text_1, label=label)
 
     @property
-    def equal_texts(self) -> bool:
+    def has_equal_texts(self) -> bool:
         """True where there is nothing to prefer: such a pair is left unscored."""
         return normalised(self.text_1) == normalised(self.text_2)
 

@@ -108,7 +108,7 @@ def record_to_sample(row: Row) -> Sample:
             "label": pair.label,
             "group": pair.group,
             "subset": pair.subset,
-            "shown": pair.shown,
+            "shown": pair.prompt_digest,
         },
     )
 

@@ -41,7 +41,7 @@ from selfprobe.data.own import (
 from selfprobe.data.pairs import ASPECTS, Kind, Label, Pair, checked, digest, in_drawn_order
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors import warn_once
-from selfprobe.errors.arguments import locate, meant
+from selfprobe.errors.arguments import locate, nearest_name_hint
 
 Row = dict[str, Any]
 
@@ -448,7 +448,7 @@ BUNDLED_PAIRS = "ours"
 """The pairs that come with the package: datasets/ours, in the columns of a user's own."""
 
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
+DATA_SET_GROUPS: Mapping[str, tuple[str, ...]] = {
     "text quality": ("newsroom", "summeval", "hanna"),
     "common sense": ("rocstories", "mctaco", "caters"),
 }
@@ -644,7 +644,7 @@ def load_pairs(
     else:
         raise ValueError(
             f"unknown data set {name!r}: expected one of {', '.join(known())}, NAME=PATH, or a "
-            f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
+            f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{nearest_name_hint(name, known())}"
         )
 
     def as_asked(pair: Pair) -> Pair:

@@ -35,7 +35,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data.conversations import Label
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import locate, meant
+from selfprobe.errors.arguments import locate, nearest_name_hint
 from selfprobe.text.user_input import loaded_file
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
@@ -119,7 +119,7 @@ def _read(path: str, method: str) -> Wording:
         if section not in NEEDS:
             name = str(section)
             raise InputError(
-                f"{path}: unknown method {name}; there are {', '.join(NEEDS)}{meant(name, NEEDS)}"
+                f"{path}: unknown method {name}; there are {', '.join(NEEDS)}{nearest_name_hint(name, NEEDS)}"
             )
     entries = sections.get(method)
     if not isinstance(entries, list) or not entries:
@@ -237,7 +237,7 @@ def _verdict(value: Any, where: str) -> Label:
         if value == verdict:
             return verdict
     raise InputError(
-        f"{where}: expected evaluation or deployment, got {value!r}{meant(value, VERDICTS)}"
+        f"{where}: expected evaluation or deployment, got {value!r}{nearest_name_hint(value, VERDICTS)}"
     )
 
 

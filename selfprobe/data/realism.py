@@ -102,7 +102,7 @@ def sides(
                 f"nothing real to hold the set against, all {len(table.rows)} rows of {table.name} "
                 f"are {label}: {_bring(table.rows)}"
             )
-        notes = [f"{table.unread}."] if table.unread else []
+        notes = [f"{table.unread_columns_note}."] if table.unread_columns_note else []
         return _ready(table.name, prompt_side, real_side, notes, prompts)
 
     if isinstance(against, str):
@@ -113,9 +113,13 @@ def sides(
     notes = [
         f"{side_table.name}: {side_table.aside_line()}"
         for side_table in (table, real_table)
-        if side_table.aside
+        if side_table.set_aside_reasons
     ]
-    notes += [f"{side_table.unread}." for side_table in (table, real_table) if side_table.unread]
+    notes += [
+        f"{side_table.unread_columns_note}."
+        for side_table in (table, real_table)
+        if side_table.unread_columns_note
+    ]
     notes += prompt_side.labelled_note("deployment", "no prompts of an evaluation")
     notes += real_side.labelled_note("evaluation", "not real use")
     if not prompt_side.count:

@@ -28,8 +28,8 @@ from inspect_ai.dataset import Dataset
 from selfprobe.errors import InputError
 from selfprobe.errors.inspect_private import also_named
 from selfprobe.text.user_input import is_there, nowhere, places_of
-from selfprobe.text.user_input import meant as meant
-from selfprobe.text.user_input import unknown as unknown
+from selfprobe.text.user_input import nearest_name_hint as nearest_name_hint
+from selfprobe.text.user_input import unknown_names_fault as unknown_names_fault
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
 
@@ -44,7 +44,7 @@ _AWARENESS_TASKS = (
     "cue_removal",
     "arm_texts",
 )
-FULL = {
+INSPECT_NAME_BY_TASK = {
     **{name: f"awareness_{name}" for name in _AWARENESS_TASKS},
     "rewriting": "prompt_rewriting",
     "outcome": "outcome_prediction",
@@ -52,7 +52,7 @@ FULL = {
 """A task's name in our tables and options, which its file has → its name in Inspect, which says
 what is measured. Inspect finds the task by either.
 """
-TASK_BY_INSPECT_NAME = {full: short for short, full in FULL.items()}
+TASK_BY_INSPECT_NAME = {full: short for short, full in INSPECT_NAME_BY_TASK.items()}
 
 SAME_MODEL = "same_model"
 """The argument of every task that leaves replies of another model than the one that was asked
@@ -138,7 +138,7 @@ def only_known(owner: str, names: Iterable[str], known_names: Collection[str]) -
     Raises:
         InputError: A name is not known; says the nearest.
     """
-    if unknown_names := unknown(names, known_names):
+    if unknown_names := unknown_names_fault(names, known_names):
         raise InputError(f"{owner} has no argument {unknown_names}")
 
 
@@ -205,7 +205,9 @@ def one_of(name: str, value: object, known_values: Iterable[object]) -> None:
     known_texts = [_value_text(known_value) for known_value in known_values]
     *first_texts, last_text = known_texts
     listed = f"{', '.join(first_texts)} or {last_text}" if first_texts else last_text
-    raise InputError(f"{name} must be {listed}, got {value!r}{meant(value, known_texts)}")
+    raise InputError(
+        f"{name} must be {listed}, got {value!r}{nearest_name_hint(value, known_texts)}"
+    )
 
 
 def whole(*, optional: bool = False, **arguments: object) -> None:

@@ -474,7 +474,7 @@ class Runs:
     """Runs that count, the newest first. An identity without a finished log has its newest
     unfinished one.
     """
-    aside: dict[str, str] = field(default_factory=dict)
+    set_aside_reasons: dict[str, str] = field(default_factory=dict)
     """Log → why it does not count."""
     no_logs: Sequence[str] = ()
     """JSON files in the folders that are no logs, and passed over."""
@@ -487,13 +487,13 @@ class Runs:
     def of(self, identities: Collection[Identity]) -> "Runs":
         """The runs of these identities; the others are set aside with the settings that differ."""
         counted_runs = list[Run]()
-        unused_logs = dict(self.aside)
+        unused_logs = dict(self.set_aside_reasons)
         for run in self.counted:
             if run.identity in identities:
                 counted_runs.append(run)
             else:
                 unused_logs[run.log] = differing(run.identity, identities)
-        return replace(self, counted=counted_runs, aside=unused_logs)
+        return replace(self, counted=counted_runs, set_aside_reasons=unused_logs)
 
     @property
     def invalidated_lines(self) -> list[str]:
@@ -858,7 +858,7 @@ def decisions(
             invalidated_texts[run.log] = str(run.invalidated)
 
     columns = dict[str, list[Any]]()
-    unused_logs = dict(logged_runs.aside)
+    unused_logs = dict(logged_runs.set_aside_reasons)
     while logged_runs.counted:  # what was read of a run is let go with it
         run = logged_runs.counted.pop()
         run_columns = read_best(run, _columns_with_decisions, unused_logs)

@@ -24,7 +24,7 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import locate, meant
+from selfprobe.errors.arguments import locate, nearest_name_hint
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     init_model_roles,
@@ -141,7 +141,7 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package "
             "installed? inspect_evals comes with pip install 'selfprobe[inspect_evals]') or a file"
-            + meant(name, task_names)
+            + nearest_name_hint(name, task_names)
         )
     if len(tasks) > 1:
         names_in_file = ", ".join(task.name for task in tasks)

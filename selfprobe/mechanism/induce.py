@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from selfprobe.probes.tokens import opened
+from selfprobe.probes.tokens import opened_chat
 
 if TYPE_CHECKING:
     from selfprobe.probes.model import LocalModel
 
 Kind = Literal["direct", "introspective", "another assistant", "fact"]
 
-ASKED = "{question}\n\n{asked}"
+QUESTION_FORMAT = "{question}\n\n{asked}"
 WORD_ORDINALS = ("first", "second")
 WORDINGS: Mapping[Kind, tuple[str, ...]] = {
     "introspective": (
@@ -41,9 +41,9 @@ WORDINGS: Mapping[Kind, tuple[str, ...]] = {
 }
 """Wordings by kind, in order. None of them is ever trained on."""
 
-COUNT = 50
+LABEL_COUNT = 50
 """Number of labels, as in the paper."""
-BANK = (
+LABEL_WORDS = (
     "apple river stone cloud castle bridge forest window anchor button camera engine finger ocean "
     "orange paper planet sugar summer table wheel winter wolf yellow bread chair clock glass "
     "horse leaf metal moon mouse music night phone plant radio shirt snake storm tooth tower "
@@ -60,7 +60,7 @@ tokenizer.
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadColumn:
     """One column of a reading."""
 
     kind: Kind
@@ -69,15 +69,15 @@ class Asked:
     wording: int = 0
 
 
-def _columns() -> tuple[Asked, ...]:
-    columns = [Asked("direct", 0), Asked("direct", 1)]
+def _columns() -> tuple[ReadColumn, ...]:
+    columns = [ReadColumn("direct", 0), ReadColumn("direct", 1)]
     for kind, wordings in WORDINGS.items():
         for word in range(len(WORD_ORDINALS)):
-            columns += [Asked(kind, word, wording) for wording in range(len(wordings))]
+            columns += [ReadColumn(kind, word, wording) for wording in range(len(wordings))]
     return tuple(columns)
 
 
-COLUMNS = _columns()
+READ_COLUMNS = _columns()
 """Columns that are read per question; the direct second word comes after the model's own first one.
 """
 
@@ -94,20 +94,20 @@ class Labels:
 
 
 def labels_of(
-    judge: "LocalModel", labels: Sequence[str] = (), *, count: int = COUNT, seed: int = 0
+    judge: "LocalModel", labels: Sequence[str] = (), *, count: int = LABEL_COUNT, seed: int = 0
 ) -> Labels:
-    """The given `labels`, or `count` drawn from `BANK`.
+    """The given `labels`, or `count` drawn from `LABEL_WORDS`.
 
     Raises:
         ValueError: One of `labels` is not one token, or occurs twice; or fewer than `count` of
-            `BANK` are one token.
+            `LABEL_WORDS` are one token.
     """
     for place, label in enumerate(labels):
         if label in labels[:place]:
             raise ValueError(f"the label {label!r} is there twice")
 
     tokens_by_word = {}
-    for word in labels or BANK:
+    for word in labels or LABEL_WORDS:
         word_tokens = _both_tokens(judge, word)
         if word_tokens:
             tokens_by_word[word] = word_tokens
@@ -118,7 +118,7 @@ def labels_of(
     else:
         if len(words) < count:
             raise ValueError(
-                f"only {len(words)} of {len(BANK)} words are one token of {judge.name}, {count} "
+                f"only {len(words)} of {len(LABEL_WORDS)} words are one token of {judge.name}, {count} "
                 "are needed: give a file of labels that are (--labels)"
             )
         drawn_places = np.random.default_rng(seed).choice(len(words), count, replace=False)
@@ -149,7 +149,7 @@ def _both_tokens(judge: "LocalModel", word: str) -> tuple[int, int] | None:
     """The tokens of `word` as the first and as the second word of a reply; None unless each is a
     single token.
     """
-    chat_text = opened(judge.tokenizer, "Which?", judge.chat)
+    chat_text = opened_chat(judge.tokenizer, "Which?", judge.chat)
     chat_tokens = _tokens_of(judge.tokenizer, chat_text)
     reply_tokens = _tokens_of(judge.tokenizer, f"{chat_text}{word} {word}")
     if reply_tokens[:-2] != chat_tokens:
@@ -166,17 +166,17 @@ def _tokens_of(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int, ...]:
+def prompt_tokens(judge: "LocalModel", question: str, asked: ReadColumn) -> tuple[int, ...]:
     """Tokens that the model reads before its reply."""
     user_text = question
     if asked.kind != "direct":
         wording = WORDINGS[asked.kind][asked.wording].format(nth=WORD_ORDINALS[asked.word])
-        user_text = ASKED.format(question=question, asked=wording)
-    chat_text = opened(judge.tokenizer, user_text, judge.chat)
+        user_text = QUESTION_FORMAT.format(question=question, asked=wording)
+    chat_text = opened_chat(judge.tokenizer, user_text, judge.chat)
     return tuple(_tokens_of(judge.tokenizer, chat_text))
 
 
-def assigned(questions: int, labels: int, *, seed: int) -> Any:
+def assigned_labels(questions: int, labels: int, *, seed: int) -> Any:
     """Labels [question, word]: each equally often among first words, and never twice in one
     reply.
     """

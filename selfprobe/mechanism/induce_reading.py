@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.embed.weights import Progress
-from selfprobe.mechanism.induce import COLUMNS, Labels, prompt_tokens
+from selfprobe.mechanism.induce import READ_COLUMNS, Labels, prompt_tokens
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
     cut_batches,
@@ -44,7 +44,7 @@ class Prompts:
     shared: Tokens
     """Tokens that all prompts begin with."""
     ends: tuple[Tokens, ...]
-    """Rest of each prompt, for `COLUMNS` without the direct second word."""
+    """Rest of each prompt, for `READ_COLUMNS` without the direct second word."""
 
     @property
     def length(self) -> int:
@@ -66,7 +66,7 @@ class Prompts:
 def prompts_of(judge: LocalModel, question: str) -> Prompts:
     """The prompts of a question, cut where they part."""
     prompts = []
-    for asked in COLUMNS:
+    for asked in READ_COLUMNS:
         if (asked.kind, asked.word) != ("direct", 1):
             prompts.append(prompt_tokens(judge, question, asked))
 
@@ -87,10 +87,10 @@ def read_labels(
     batch_tokens: int | None = None,
     progress: Progress = lambda _: None,
 ) -> Floats:
-    """Log-probability of each label [question, column, label], columns as in `COLUMNS`, over the
+    """Log-probability of each label [question, column, label], columns as in `READ_COLUMNS`, over the
     whole vocabulary.
     """
-    shape = (len(prompts), len(COLUMNS), len(labels.words))
+    shape = (len(prompts), len(READ_COLUMNS), len(labels.words))
     log_probs = np.full(shape, np.nan, dtype=np.float32)
     token_count = sum(question.tokens for question in prompts)
     meter = Meter(token_count, len(prompts), progress, "questions")

@@ -22,7 +22,7 @@ from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
 from selfprobe.probes.forward import model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
-from selfprobe.probes.tokens import opened, opened_conversation
+from selfprobe.probes.tokens import opened_chat, opened_conversation
 
 Floats = npt.NDArray[np.float32]
 
@@ -298,7 +298,9 @@ class AskedModel:
         rows = []
         for text in texts:
             question = prompts.READER_PROMPT.format(text=text)
-            asked = opened(self.judge.tokenizer, question, self.judge.chat) + prompts.NAMED_AFTER
+            asked = (
+                opened_chat(self.judge.tokenizer, question, self.judge.chat) + prompts.NAMED_AFTER
+            )
             logits = self._forward(self.tokens_of(asked), rows=1).logits.float()
             rows.append(self._word_log_probs(logits[:, -1])[0])
         return np.stack(rows)
@@ -349,7 +351,7 @@ def concept_states(
     """State at the end of a request about each word, block → [word, width]."""
     states: dict[int, list[Tensor]] = {block: [] for block in blocks}
     for word in words:
-        request = opened(
+        request = opened_chat(
             asked.judge.tokenizer, prompts.ELICITATION.format(word=word), asked.judge.chat
         )
         read_states = asked.residual_states(asked.tokens_of(request), blocks)

@@ -15,12 +15,12 @@ from typing import Any
 from selfprobe.data import Table
 from selfprobe.introspect_tasks.ethical_dilemma import GUT, PREDICT, record_to_sample
 from selfprobe.probes.tokens import (
-    PLAIN,
+    PLAIN_CHAT,
     Chat,
     Prompt,
     contrast_prompts,
     first_special_token,
-    opened,
+    opened_chat,
     special_tokens,
 )
 
@@ -46,7 +46,7 @@ ARMS = {
     "control": CONTROL_PROMPT,
     "other": PREDICT["other"],
 }
-TOLD = {
+ARM_NAMES = {
     "direct": "direct question",
     "introspective": "introspective prompt",
     "control": "irrelevant text of equal length",
@@ -54,17 +54,17 @@ TOLD = {
 }
 """Names of the arms on pages."""
 
-MEASURES = ("entropy", "rest", "first", "own", "shared")
+PATTERN_MEASURES = ("entropy", "rest", "first", "own", "shared")
 """Measures of a pattern: its entropy in nats; that without the first token; the weight of the first
 token, of the last token itself, and of what all arms share without the first token (the dilemma).
 """
 
 OPENING = "The action with the higher probability is Option"
-WORDS = (" A", " B")
+OPTION_WORDS = (" A", " B")
 
 
 @dataclass(frozen=True)
-class Item:
+class DilemmaItem:
     """One dilemma, ready for the model."""
 
     id: str
@@ -107,15 +107,15 @@ class Item:
 
 
 def dilemma_items(
-    tokenizer: Any, table: Table, *, opening: str = OPENING, chat: Chat = PLAIN, context: int
-) -> tuple[list[Item], dict[str, str]]:
+    tokenizer: Any, table: Table, *, opening: str = OPENING, chat: Chat = PLAIN_CHAT, context: int
+) -> tuple[list[DilemmaItem], dict[str, str]]:
     """The dilemmas of a data set as tokens, and id → reason of those that cannot be read.
 
     Raises:
         InputError: A dilemma does not name its options.
         ContrastTokenError: The tokenizer has no token of its own for " A" and " B" after `opening`.
     """
-    items: list[Item] = []
+    items: list[DilemmaItem] = []
     reasons: dict[str, str] = {}
     special = special_tokens(tokenizer)
     samples = [record_to_sample(row) for row in table.rows]
@@ -133,13 +133,15 @@ def dilemma_items(
 
         arm_texts = []
         for arm_prompt in ARMS.values():
-            chat_text = opened(tokenizer, arm_prompt.format(dilemma=dilemma), chat)
+            chat_text = opened_chat(tokenizer, arm_prompt.format(dilemma=dilemma), chat)
             arm_texts.append(chat_text + opening)
-        prompts = dict(zip(ARMS, contrast_prompts(tokenizer, arm_texts, WORDS), strict=True))
+        prompts = dict(zip(ARMS, contrast_prompts(tokenizer, arm_texts, OPTION_WORDS), strict=True))
         introspective_length = prompts["introspective"].length
-        prompts["control"] = cut(prompts["control"], prompts["direct"], introspective_length)
+        prompts["control"] = cut_control(
+            prompts["control"], prompts["direct"], introspective_length
+        )
 
-        item = Item(item_id, prompts)
+        item = DilemmaItem(item_id, prompts)
         if item.longest > context:
             reasons[item_id] = f"too long: {item.longest} tokens, the context is {context}"
         else:
@@ -147,7 +149,7 @@ def dilemma_items(
     return items, reasons
 
 
-def cut(long: Prompt, short: Prompt, length: int) -> Prompt:
+def cut_control(long: Prompt, short: Prompt, length: int) -> Prompt:
     """`long` shortened to `length`, by tokens from the end of the part that `short` lacks."""
     shared_head = _shared_length([long.prefix, short.prefix])
     shared_tail = _shared_length([long.prefix[::-1], short.prefix[::-1]])

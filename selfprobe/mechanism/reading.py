@@ -39,7 +39,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from selfprobe.mechanism.prompts import ARMS, MEASURES, Item
+from selfprobe.mechanism.prompts import ARMS, PATTERN_MEASURES, DilemmaItem
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
     PADDING_TOLERANCE,
@@ -250,7 +250,7 @@ class DilemmaReading:
 
 def read_item(
     judge: LocalModel,
-    item: Item,
+    item: DilemmaItem,
     *,
     sharing: bool = True,
     attention: bool = True,
@@ -273,7 +273,7 @@ def read_item(
         states = torch.cat([state.to(judge.device) for state in block_states])  # [layer, d_model]
         lens_differences.append(_lens_difference(judge, states, prompt))
         answer_differences.append(answer_difference(judge, logits, last_state, prompt)[0])
-        arm_measures.append([measures_by_layer.get(number) for number in judge.numbers])
+        arm_measures.append([measures_by_layer.get(number) for number in judge.block_numbers])
 
     return DilemmaReading(
         torch.stack(lens_differences).cpu().numpy(),
@@ -288,7 +288,7 @@ def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats
     layer has none.
     """
     known = [measures for layers in arm_measures for measures in layers if measures is not None]
-    shape = known[0].shape if known else torch.Size((len(MEASURES), 0))
+    shape = known[0].shape if known else torch.Size((len(PATTERN_MEASURES), 0))
     missing = torch.full(shape, math.nan)
     stacked_arms: list[Tensor] = []
     for layers in arm_measures:
@@ -304,7 +304,7 @@ def _last_token(output: Tensor) -> Tensor:
 
 
 def read_in_context(
-    judge: LocalModel, item: Item, sharing: bool, attention: bool
+    judge: LocalModel, item: DilemmaItem, sharing: bool, attention: bool
 ) -> DilemmaReading:
     """Call `read_item` in a new context, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
@@ -330,7 +330,7 @@ def _measuring_tap(measures_by_layer: dict[int, Tensor], shared_tokens: int) -> 
 
 def arm_inputs(
     judge: LocalModel,
-    item: Item,
+    item: DilemmaItem,
     arms: Sequence[str],
     *,
     sharing: bool = True,
@@ -428,7 +428,9 @@ def _logit_difference(logits: Tensor, prompt: Prompt) -> Tensor:
 
 
 @contextmanager
-def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterator[bool]:
+def checked_reading(
+    judge: LocalModel, item: DilemmaItem, *, attention: bool = True
+) -> Iterator[bool]:
     """Context for reading, after trying `judge` on `item`; it gives whether arms may share their
     beginning.
 
@@ -454,7 +456,7 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
 
 def _check_lens(judge: LocalModel, reading: DilemmaReading, answer_logits: Floats) -> None:
     """ValueError unless the lens after the last block gives the model's logits [arm, 2]."""
-    if judge.numbers[-1] != len(decoder_blocks(judge.model)) - 1:
+    if judge.block_numbers[-1] != len(decoder_blocks(judge.model)) - 1:
         return
     rounding = 0.0
     if judge.dtype != torch.float32:
@@ -468,7 +470,7 @@ def _check_lens(judge: LocalModel, reading: DilemmaReading, answer_logits: Float
     )
 
 
-def _plain_answers(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
+def _plain_answers(judge: LocalModel, item: DilemmaItem) -> tuple[Floats, Floats]:
     """Plain forward passes of `CHECKED_ARMS`: their answers [arm], and the model's logits of A and
     B [arm, 2].
     """
@@ -504,7 +506,7 @@ def _check_equal(
         raise ValueError(f"{judge.name} cannot be read: {what} is off by {difference:.2g}")
 
 
-def _arms_can_share(judge: LocalModel, item: Item) -> bool:
+def _arms_can_share(judge: LocalModel, item: DilemmaItem) -> bool:
     """Whether arms may continue from a shared cache: a recurrent model may not, nor one that turns
     positions anew.
 
@@ -522,7 +524,7 @@ def _arms_can_share(judge: LocalModel, item: Item) -> bool:
     return bool((differences <= PADDING_TOLERANCE[judge.dtype]).all())
 
 
-def _last_token_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
+def _last_token_states(judge: LocalModel, item: DilemmaItem, *, sharing: bool) -> Tensor:
     """States of the last token of `CHECKED_ARMS`: [arm and layer, d_model]."""
     states: list[Tensor] = []
     for _, inputs in arm_inputs(judge, item, CHECKED_ARMS, sharing=sharing):
@@ -532,7 +534,7 @@ def _last_token_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tenso
     return torch.cat(states)
 
 
-def _check_attention(judge: LocalModel, item: Item, plain_differences: Floats) -> None:
+def _check_attention(judge: LocalModel, item: DilemmaItem, plain_differences: Floats) -> None:
     """NoPatterns unless patterns come from the model's attention, and values mixed by them are its
     output.
     """
@@ -547,7 +549,7 @@ def _check_attention(judge: LocalModel, item: Item, plain_differences: Floats) -
             differences, _ = _plain_answers(judge, item)
     except MODEL_FAILURES as error:
         raise _unreadable_attention(judge, f"{type(error).__name__}: {error}") from error
-    if not tapped_layers & set(judge.numbers):
+    if not tapped_layers & set(judge.block_numbers):
         raise _unreadable_attention(judge, "it never calls one that is registered")
     largest = _largest_difference(differences, plain_differences)
     if not largest <= 10 * LOGIT_TOLERANCE[judge.dtype]:
@@ -580,13 +582,13 @@ def _check_windows(judge: LocalModel, longest: int) -> None:
         )
 
 
-def memory(judge: LocalModel, longest: int) -> tuple[int, int]:
+def weight_and_prompt_bytes(judge: LocalModel, longest: int) -> tuple[int, int]:
     """Bytes of the weights, and roughly those of the longest prompt."""
     config = judge.model.config.get_text_config()
     intermediate_size = int(getattr(config, "intermediate_size", 4 * judge.d_model))
     forward_numbers = 3 * intermediate_size + 8 * judge.d_model
     cache_numbers = 4 * len(judge.blocks) * judge.d_model * 2
-    logit_bytes = 4 * len(judge.numbers) * int(config.vocab_size)
+    logit_bytes = 4 * len(judge.block_numbers) * int(config.vocab_size)
     prompt_bytes = judge.dtype.itemsize * longest * (forward_numbers + cache_numbers)
     weight_bytes = sum(
         weights.numel() * weights.element_size() for weights in judge.model.parameters()
@@ -638,7 +640,7 @@ class Patching:
     """Number of tokens that both runs of every dilemma end with."""
     variants: tuple[Variant, ...]
 
-    def ends(self, item: Item, donor: str) -> tuple[int, int]:
+    def ends(self, item: DilemmaItem, donor: str) -> tuple[int, int]:
         """Numbers of tokens of the recipient and a donor that are matched at the beginning and at
         the end.
         """
@@ -649,7 +651,7 @@ class Patching:
 
 
 def patching_plan_of(
-    items: Sequence[Item],
+    items: Sequence[DilemmaItem],
     blocks: Sequence[int],
     *,
     into: str,
@@ -743,7 +745,7 @@ def _listed(blocks: Sequence[int]) -> str:
 
 def patched_in_context(
     judge: LocalModel,
-    item: Item,
+    item: DilemmaItem,
     patch: Patching,
     variants: Sequence[Variant],
     mean: Floats | None = None,
@@ -751,12 +753,12 @@ def patched_in_context(
     """Call `patched` in a new context, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
         mean_profile = None if mean is None else torch.from_numpy(mean)
-        return patched(judge, item, patch, variants, mean_profile)
+        return patched_differences(judge, item, patch, variants, mean_profile)
 
 
-def patched(
+def patched_differences(
     judge: LocalModel,
-    item: Item,
+    item: DilemmaItem,
     patch: Patching,
     variants: Sequence[Variant],
     mean: Tensor | None = None,
@@ -827,7 +829,7 @@ def _keeping_tap(pattern_by_layer: dict[int, Tensor], blocks: set[int]) -> Tap:
 
 
 def _patching_tap(
-    item: Item,
+    item: DilemmaItem,
     patch: Patching,
     variants: Sequence[Variant],
     donor_patterns: Mapping[str, Mapping[int, Tensor]],

@@ -35,12 +35,12 @@ from selfprobe.page.claims import (
 from selfprobe.page.columns import Column as Column
 from selfprobe.page.columns import Heading as Heading
 from selfprobe.page.columns import RowTable as RowTable
+from selfprobe.page.numerals import interval_text as interval_text
 from selfprobe.page.numerals import number as number
 from selfprobe.page.numerals import p_digits as p_digits
 from selfprobe.page.numerals import p_value as p_value
 from selfprobe.page.numerals import percent as percent
-from selfprobe.page.numerals import percents as percents
-from selfprobe.page.numerals import shown as shown
+from selfprobe.page.numerals import percent_interval as percent_interval
 from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
@@ -62,9 +62,9 @@ MOST_ANSWER_WORDS = 25
 """Largest number of words of an answer."""
 MOST_FIRST_COLUMNS = 5
 """Largest number of columns of the first table."""
-LINES = 5
+MOST_TERMINAL_LINES = 5
 """Largest number of lines of the terminal after the answer."""
-ROWS = 5
+MOST_FINDINGS = 5
 """Largest number of findings in a first picture and table."""
 
 
@@ -132,7 +132,7 @@ def estimated(
     return Column(
         title,
         of,
-        lambda estimate: shown(estimate, digits).replace(", ", ",\N{NO-BREAK SPACE}"),
+        lambda estimate: interval_text(estimate, digits).replace(", ", ",\N{NO-BREAK SPACE}"),
         look="e",
         help=help,
     )
@@ -394,7 +394,7 @@ class Page:
         column_count = len(self.table.columns) if self.table else 0
         if (
             word_count > MOST_ANSWER_WORDS
-            or line_count > LINES + len(self.parts)
+            or line_count > MOST_TERMINAL_LINES + len(self.parts)
             or column_count > MOST_FIRST_COLUMNS
         ):
             counts = f"{word_count} words, {line_count} lines, {column_count} columns"
@@ -505,7 +505,7 @@ def claim_page(
         tables=tables,
         claims=claims,
         words=words,
-        notes=[*lines, *subject_lines][:LINES],
+        notes=[*lines, *subject_lines][:MOST_TERMINAL_LINES],
     )
 
 

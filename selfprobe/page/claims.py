@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import TypeAdapter
 
 from selfprobe.page.columns import Heading, RowTable
-from selfprobe.page.numerals import p_digits, shown
+from selfprobe.page.numerals import interval_text, p_digits
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, strongest_claims
 from selfprobe.stats.estimate import Estimate
 
@@ -39,7 +39,7 @@ class ClaimWords:
     """Check → what it asks, as in "is not shown to be …": "above every other model"."""
     explained: str = "is no better than {competitor}"
     """Verb phrase where a control explains the effect."""
-    write: Callable[[Estimate], str] = shown
+    write: Callable[[Estimate], str] = interval_text
     """Function that writes the effect and the differences of checks with it."""
     kind: str = "models"
     """Plural noun for the subjects."""

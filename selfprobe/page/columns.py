@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import pandas as pd
 
-from selfprobe.page.numerals import number, shown
+from selfprobe.page.numerals import interval_text, number
 from selfprobe.stats.estimate import Estimate
 from selfprobe.text.docstrings import docstring_summary
 
@@ -105,7 +105,7 @@ def _field_type(row_type: type, name: str) -> Any:
 
 def _column(name: str, heading: Heading, field_type: Any) -> Column:
     if field_type is Estimate:
-        write = heading.write or shown
+        write = heading.write or interval_text
         interval_help = f"{heading.help} {INTERVAL_HELP}"
         return Column(heading.title, name, _unbroken(write), look="e", help=interval_help)
     is_number = field_type in (int, float)

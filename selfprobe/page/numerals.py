@@ -35,7 +35,7 @@ def fixed(x: float, digits: int = 2, *, signed: bool = False) -> str:
     return f"+{text}" if signed else text
 
 
-def shown(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
+def interval_text(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
     """`0.61 [0.55, 0.67]`; without an interval or a value the reason, `0.61 (one item)` or `– (no
     data)`.
     """
@@ -77,7 +77,7 @@ def percent(share: float | None) -> str:
     return f"{round(x, digits) + 0:g} %".replace("-", MINUS)
 
 
-def percents(estimate: Interval) -> str:
+def percent_interval(estimate: Interval) -> str:
     """`88 % [79, 94]`, or a dash."""
     if math.isnan(estimate.low):
         return percent(estimate.value)

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, shown
+from selfprobe.page.numerals import MINUS, fixed, interval_text, number, percent, percent_interval
 from selfprobe.page.numerals import Interval as Interval
 from selfprobe.text.safe import clean, masked
 
-TEXT_COLOUR, SELF, OTHERS, MUTED_COLOUR = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
+TEXT_COLOUR, SELF_COLOUR, OTHERS_COLOUR, MUTED_COLOUR = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 """Text, the paper's green for self and blue for others, and what steps back; distinct without
 colour vision too.
 """
@@ -36,8 +36,8 @@ DARK = {
     PAPER: "#15181c",
     TEXT_COLOUR: "#e6e9ee",
     GRID: "#39414c",
-    SELF: "#63c17f",
-    OTHERS: "#6fa8dc",
+    SELF_COLOUR: "#63c17f",
+    OTHERS_COLOUR: "#6fa8dc",
     MUTED_COLOUR: "#a2abb7",
     "#b35806": "#e59a55",
     "#762a83": "#c79ad6",
@@ -50,8 +50,8 @@ FAINT = 0.05
 """Least distance of the ends of a diverging scale from 0: smaller values stay pale."""
 
 SERIES = (
-    (SELF, "circle", ""),
-    (OTHERS, "square", "7 3"),
+    (SELF_COLOUR, "circle", ""),
+    (OTHERS_COLOUR, "square", "7 3"),
     (MUTED_COLOUR, "diamond", "2 3"),
     ("#b35806", "triangle", "9 3 2 3"),
     ("#762a83", "circle", "4 2"),
@@ -402,8 +402,8 @@ def curves(
     series: Mapping[str, tuple[Sequence[float], Sequence[Interval]]],
     *,
     caption: str,
-    across: str,
-    up: str,
+    x_title: str,
+    y_title: str,
     title: str = "",
     diagonal: bool = False,
     marks: bool = True,
@@ -447,7 +447,7 @@ def curves(
     sheet.legend(styles)
     height = 330.0 if diagonal else 240.0
     plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=height)
-    plane.draw_grid(sheet, x_names, _tick_names(y_ticks), up)
+    plane.draw_grid(sheet, x_names, _tick_names(y_ticks), y_title)
     if diagonal:
         sheet.line(plane.x(0), plane.y(0), plane.x(1), plane.y(1), MUTED_COLOUR)
     if line is not None:
@@ -464,7 +464,7 @@ def curves(
         sheet.area(corners, MUTED_COLOUR)
     for key, (places, estimates) in series.items():
         plane.draw_curve(sheet, places, estimates, styles[key], marks=marks)
-    plane.draw_across(sheet, across)
+    plane.draw_across(sheet, x_title)
 
     series_texts = []
     for key, (places, estimates) in series.items():
@@ -526,7 +526,9 @@ def calibration_curves(
     title: str = "",
 ) -> Picture:
     """Stated probabilities against observed shares, with the diagonal; arguments as of `curves`."""
-    return curves(name, series, caption=caption, across=across, up=up, title=title, diagonal=True)
+    return curves(
+        name, series, caption=caption, x_title=across, y_title=up, title=title, diagonal=True
+    )
 
 
 MOST_WRITTEN = 900
@@ -615,7 +617,7 @@ def heat_map(
             sheet.frame(x + 2, y + 2, cell_width - 5, cell_height - 5, ink)
     if framed is not None:
         framed_top = top + cell_height * framed
-        sheet.frame(left_edge, framed_top, matrix_width - 1, cell_height - 1, SELF)
+        sheet.frame(left_edge, framed_top, matrix_width - 1, cell_height - 1, SELF_COLOUR)
 
     for row_index, row in enumerate(rows):
         y = top + cell_height * (row_index + 0.5) + 5
@@ -849,14 +851,14 @@ def _written(x: float, scale: Scale) -> str:
 
 
 def _plain(estimate: Interval) -> str:
-    return number(estimate.value) if math.isnan(estimate.low) else shown(estimate)
+    return number(estimate.value) if math.isnan(estimate.low) else interval_text(estimate)
 
 
 def _in_words(key: str, estimate: Interval, scale: Scale) -> str:
     if scale == "percent":
-        text = percents(estimate)
+        text = percent_interval(estimate)
     else:
-        text = shown(estimate, sign=scale == "signed")
+        text = interval_text(estimate, sign=scale == "signed")
     return f"{key} {text}".strip()
 
 

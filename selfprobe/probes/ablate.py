@@ -18,7 +18,7 @@ from torch import Tensor
 from selfprobe.data.pairs import Pair
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
-from selfprobe.probes.fit import KINDS, BoolArray, FitSettings, FloatArray, held_out, signed_f1
+from selfprobe.probes.fit import KINDS, BoolArray, FitSettings, FloatArray, are_held_out, signed_f1
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import (
     Reading,
@@ -219,7 +219,7 @@ def _ablation_rows(
         kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision)
         for kind in KINDS
     }
-    is_held_out = held_out(files["supervised"].card.train_groups, all_pairs)
+    is_held_out = are_held_out(files["supervised"].card.train_groups, all_pairs)
     pairs = [pair for pair, unseen in zip(all_pairs, is_held_out, strict=True) if unseen]
     rng = np.random.default_rng(0)
     # Drawn, as files list their pairs aspect by aspect and subset by subset.

@@ -28,10 +28,10 @@ from selfprobe.probes.fit import (
     Probe,
     Supervision,
     best_layer,
-    calibrated,
     check_labels,
     fit_probe,
     parse_orientation,
+    probability_scale,
 )
 from selfprobe.stats.estimate import accuracy
 
@@ -172,7 +172,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.layer_scores_ = np.array([probe.train_score for probe in probes])
         best_probe = probes[best_layer(self.layer_scores_)]
-        scale = calibrated(best_probe, layers.read(best_probe.layer), supervision)
+        scale = probability_scale(best_probe, layers.read(best_probe.layer), supervision)
         self.probe_ = replace(best_probe, scale=scale)
         self.origin_ = _origin(states, supervision.groups if groups is not None else ())
         return self
@@ -317,9 +317,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A fitted probe, uploaded as probe.safetensors to `repository` ("owner/name") on the
         Hugging Face hub.
         """
-        from selfprobe.probes.probe_file import fetched
+        from selfprobe.probes.probe_file import fetch_probe
 
-        return cls.load(fetched(repository, revision=revision, token=token))
+        return cls.load(fetch_probe(repository, revision=revision, token=token))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.data.public_pairs import GROUPS
+from selfprobe.data.public_pairs import DATA_SET_GROUPS
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.ablate import answers
 from selfprobe.probes.evaluate import (
@@ -50,7 +50,7 @@ from selfprobe.probes.model import LocalModel
 from selfprobe.probes.plan import seconds_a_token
 from selfprobe.probes.probe_file import ProbeFile, load_probe
 from selfprobe.probes.tokens import Prompt, encode
-from selfprobe.probes.training import Example, Recipe, Training, finetuned, forward_flops
+from selfprobe.probes.training import Example, Recipe, Training, finetuned_model, forward_flops
 
 APPENDIX_D_RECIPE = Recipe(rank=64, alpha=64, rate=1e-4, epochs=1, batch=8)
 """Settings of appendix D, with the rate and the batch of small models."""
@@ -180,7 +180,7 @@ def courses(all_lessons: Sequence[Lesson], *, grouped: bool = False) -> list[Cou
         return [Course(lesson.title, (lesson,)) for lesson in all_lessons]
 
     group_by_dataset = {}
-    for group, dataset_names in GROUPS.items():
+    for group, dataset_names in DATA_SET_GROUPS.items():
         for dataset_name in dataset_names:
             group_by_dataset[dataset_name] = group.replace(" ", "-")
 
@@ -271,7 +271,7 @@ def finetune_run(
     Rows of another training in the folder's tables (all weights next to adapters) stay. The same
     call continues a killed one where it stopped.
     """
-    judge_name = JUDGES[recipe.way]
+    judge_name = JUDGES[recipe.trained_part]
     rows_by_table: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLE_NAMES}
     lesson_by_dataset: dict[str, Lesson] = {}
     scores_by_dataset: dict[str, list[ScoresByMethod]] = {}
@@ -345,14 +345,14 @@ def _train_and_ask(
     folder_name = course.name
     if len(examples) < len(course.examples(None)):
         folder_name += f"-{len(examples)}"
-    if recipe.way == "full":
+    if recipe.trained_part == "full":
         folder_name += "-full"
     folder = out / "finetuned" / folder_name
 
     train_pairs, test_pairs = course.sizes
     progress(f"{course.name}: training on {len(examples)} texts of {train_pairs} pairs")
     reading: dict[str, Any] = {"batch_tokens": batch_tokens, "progress": progress}
-    with finetuned(judge, examples, recipe, folder, **reading) as (tuned_judge, training):
+    with finetuned_model(judge, examples, recipe, folder, **reading) as (tuned_judge, training):
         progress(f"{course.name}: asking the fine-tuned judge about {test_pairs} held-out pairs")
         answers_by_lesson = []
         for lesson in course.lessons:

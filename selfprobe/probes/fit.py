@@ -329,7 +329,7 @@ def fit_probe(
     centre: tuple[FloatArray, FloatArray] | None = None,
 ) -> Probe:
     """A probe of `kind` on states [pair, order, side, d_model]; not calibrated yet, see
-    `calibrated`.
+    `probability_scale`.
 
     `centre`: means [d_model] of the two sides; default: those of `states`.
     """
@@ -350,7 +350,7 @@ def fit_probe(
     )
 
 
-def calibrated(probe: Probe, states: FloatArray, supervision: Supervision) -> float:
+def probability_scale(probe: Probe, states: FloatArray, supervision: Supervision) -> float:
     """The `scale` of a probe fitted to these states; NaN where no label may be used for it.
 
     Platt's method without a constant, so that the texts swapped have the other probability: on
@@ -682,16 +682,16 @@ def groups_and_questions(pairs: Iterable[Pair]) -> set[str]:
     """
     names: set[str] = set()
     for pair in pairs:
-        names.update((pair.group, pair.asked))
+        names.update((pair.group, pair.question_digest))
     return names
 
 
-def held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
+def are_held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
     """Whether per pair neither its group nor its question is in `seen`, which
     `groups_and_questions` made.
     """
     seen_names = set(seen)
-    return [seen_names.isdisjoint((pair.group, pair.asked)) for pair in pairs]
+    return [seen_names.isdisjoint((pair.group, pair.question_digest)) for pair in pairs]
 
 
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")

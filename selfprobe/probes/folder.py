@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # a folder is read without PyTorch
     from selfprobe.probes.model import LocalModel
 
 
-def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
+def check_folder(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
     """ValueError where `out` holds another run, whose probes would be overwritten or mixed with
     this one's.
 

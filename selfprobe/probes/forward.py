@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.probes.model import HALVES, LocalModel, in_float32
-from selfprobe.probes.tokens import Measured, Prompt
+from selfprobe.probes.tokens import HasLength, Prompt
 
 logger = logging.getLogger(__name__)
 
@@ -82,12 +82,12 @@ class Batch:
 Reader = Callable[[LocalModel, Iterable[Batch]], Iterator[tuple[Batch, States]]]
 """Prompts → states: gives each batch once with its states, in the order in which they are read."""
 
-Work = Callable[[JobT], tuple[Any, ...]]
+JobCall = Callable[[JobT], tuple[Any, ...]]
 """Function: job → the function that does it (of a module, with a model as its first argument) and
 its arguments.
 """
 
-Spread = Callable[[LocalModel, Prompt, Iterable[Any], Work[Any]], Iterator[tuple[Any, Any]]]
+JobRunner = Callable[[LocalModel, Prompt, Iterable[Any], JobCall[Any]], Iterator[tuple[Any, Any]]]
 """Function that does jobs: this process one after another (`do_jobs_here`), or copies of the model
 (`on_ray.Copies.spread`).
 """
@@ -263,7 +263,7 @@ def read_in_process(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tup
 
 
 def do_jobs_here(
-    judge: LocalModel, prompt: Prompt, jobs: Iterable[JobT], work: Work[JobT]
+    judge: LocalModel, prompt: Prompt, jobs: Iterable[JobT], work: JobCall[JobT]
 ) -> Iterator[tuple[JobT, Any]]:
     """Results of jobs that this process does, in their order."""
     for job in jobs:
@@ -297,7 +297,7 @@ PADDED_FORWARDS = Reading("two_forwards")
 
 
 def cut_batches(
-    prompts: Sequence[Measured],
+    prompts: Sequence[HasLength],
     order: Sequence[int],
     batch_tokens: int,
     reading: Reading = PADDED_FORWARDS,

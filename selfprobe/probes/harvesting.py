@@ -53,7 +53,7 @@ from selfprobe.probes import forward
 from selfprobe.probes.folder import put_json
 from selfprobe.probes.forward import States, attention_name, choose_reading, cut_batches
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
+from selfprobe.probes.tokens import PLAIN_CHAT, Chat, Prompt, encode, pair_prompt, template_hash
 
 FloatArray = npt.NDArray[np.float32]
 logger = logging.getLogger(__name__)
@@ -342,7 +342,7 @@ class Harvest:
     """Pair id → reason."""
     rows: npt.NDArray[np.intp]
     """[pair, order] → row in the store; order 1 is the swapped pair."""
-    chat: Chat = PLAIN
+    chat: Chat = PLAIN_CHAT
     """Content of the chat template besides the comparison."""
 
     @property
@@ -529,7 +529,7 @@ def states_identity(judge: LocalModel, shown: Sequence[Pair], orders: int) -> St
         model=judge.name,
         revision=judge.revision,
         template=template_hash(judge.tokenizer, judge.chat),
-        data=digest(*(rendered(judge.tokenizer, pair, judge.chat) for pair in shown)),
+        data=digest(*(pair_prompt(judge.tokenizer, pair, judge.chat) for pair in shown)),
         dtype=judge.precision,
         attention=attention_name(judge.model),
         orders=orders,
@@ -551,7 +551,7 @@ def unreadable_pairs(
         pair_prompts = prompts[pair_number * orders : (pair_number + 1) * orders]
         length = max(prompt.length for prompt in pair_prompts)
         special_tokens = [prompt.special for prompt in pair_prompts if prompt.special]
-        if pair.equal_texts:
+        if pair.has_equal_texts:
             reasons[pair.id] = "equal texts"
         elif special_tokens:
             reasons[pair.id] = (

@@ -29,7 +29,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from selfprobe.probes.tokens import PLAIN, Chat, opened
+from selfprobe.probes.tokens import PLAIN_CHAT, Chat, opened_chat
 
 logger = logging.getLogger(__name__)
 
@@ -229,7 +229,7 @@ class LocalModel:
     """Name that was asked for: hub name, path, or "smollm2"."""
     revision: str
     """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
-    chat: Chat = PLAIN
+    chat: Chat = PLAIN_CHAT
     """Content of its chat template besides the comparison."""
     layers: tuple[int, ...] = ()
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
@@ -247,7 +247,7 @@ class LocalModel:
         return [all_blocks[number] for number in self.layers]
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def block_numbers(self) -> tuple[int, ...]:
         """Numbers of `blocks`, from 0."""
         return self.layers or tuple(range(len(self.blocks)))
 
@@ -362,7 +362,7 @@ def load_model(
     attention: str | None = None,
     allow_pickle: bool = False,
     quantize: Literal["4bit", "8bit"] | None = None,
-    chat: Chat = PLAIN,
+    chat: Chat = PLAIN_CHAT,
     layers: tuple[int, ...] = (),
 ) -> LocalModel:
     """Load `name` for reading its states; no remote code is run.
@@ -407,9 +407,11 @@ def load_model(
     commit = getattr(model.config, "_commit_hash", None)
     weights_revision = str(commit or fingerprint(Path(source)))
     judge = local_model(model, tokenizer, name=name, revision=weights_revision, chat=chat)
-    if not set(layers) <= set(judge.numbers):
+    if not set(layers) <= set(judge.block_numbers):
         asked_layers = ", ".join(str(layer) for layer in layers)
-        raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {asked_layers}")
+        raise ValueError(
+            f"{name} has blocks 0..{judge.block_numbers[-1]}, got layers {asked_layers}"
+        )
     return replace(
         judge,
         layers=tuple(sorted(set(layers))),
@@ -486,7 +488,7 @@ def _quantisation(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
 
 
 def local_model(
-    model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN
+    model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN_CHAT
 ) -> LocalModel:
     """A `LocalModel` from a loaded model and tokenizer, if the tokenizer has a chat template."""
     _check_template(tokenizer, name, chat)
@@ -513,7 +515,7 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             f"the chat template of {name} has no argument {', '.join(unknown_arguments)}: "
             "it would change nothing; leave it out"
         )
-    if opened(tokenizer, "one", chat) == opened(tokenizer, "two", chat):
+    if opened_chat(tokenizer, "one", chat) == opened_chat(tokenizer, "two", chat):
         raise ValueError(
             f"the chat template of {name} leaves the user's turn out, so that no pair would be seen"
         )
@@ -702,8 +704,8 @@ def check_memory(
     else:
         advice = "--dtype bfloat16, --quantize 4bit, --device-map auto"
     raise ValueError(
-        f"{name} needs about {size(int(needed_bytes))} of memory in {precision}{training_note}, "
-        f"and {size(free_bytes)} are free {where}: try {advice}, or a smaller model"
+        f"{name} needs about {bytes_text(int(needed_bytes))} of memory in {precision}{training_note}, "
+        f"and {bytes_text(free_bytes)} are free {where}: try {advice}, or a smaller model"
     )
 
 
@@ -735,7 +737,7 @@ def _weight_count(name: str, loading: dict[str, Any]) -> int | None:
     return int(sum(weights.numel() for weights in model.parameters()))
 
 
-def size(byte_count: int) -> str:
+def bytes_text(byte_count: int) -> str:
     """`1.2 GB`, `35 MB`."""
     if byte_count >= 1e9:
         return f"{byte_count / 1e9:.1f} GB"

@@ -21,8 +21,8 @@ from selfprobe.probes.harvesting import (
     states_identity,
     unreadable_pairs,
 )
-from selfprobe.probes.model import TRAINED_NUMBER_BYTES, LocalModel, decoder_blocks, size
-from selfprobe.probes.rate import pending_ratings, rated
+from selfprobe.probes.model import TRAINED_NUMBER_BYTES, LocalModel, bytes_text, decoder_blocks
+from selfprobe.probes.rate import is_scored_alone, pending_ratings
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
 
@@ -37,9 +37,9 @@ class PlannedSet:
     passes: int
     """Number of forward passes over a prefix: one per pair and order."""
     tokens: int
-    done: int
+    stored_passes: int
     """Number of passes that are on disk already."""
-    tokens_done: int
+    stored_tokens: int
     scoring: tuple[int, int] = (0, 0)
     """Numbers of texts still to be scored alone, a forward pass each, and of their tokens; see
     `rate`.
@@ -48,12 +48,12 @@ class PlannedSet:
     @property
     def pending_passes(self) -> int:
         """Number of passes still to be made."""
-        return self.passes - self.done
+        return self.passes - self.stored_passes
 
     @property
     def pending_tokens(self) -> int:
         """Number of tokens still to be read."""
-        return self.tokens - self.tokens_done
+        return self.tokens - self.stored_tokens
 
 
 @dataclass(frozen=True)
@@ -168,15 +168,15 @@ def _plan_set(
 
     scored_counts = (0, 0)
     readable_pairs = [pair for pair in pair_set.pairs if pair.id not in reasons]
-    if scoring is not False and rated(readable_pairs, scoring):
+    if scoring is not False and is_scored_alone(readable_pairs, scoring):
         scored_counts = pending_ratings(judge, readable_pairs, labelled_folder)
     planned_set = PlannedSet(
         pairs=len(pair_set.pairs),
         reasons=reasons,
         passes=len(readable_prompts),
         tokens=sum(prompt.length for prompt in readable_prompts),
-        done=len(stored_prompts),
-        tokens_done=sum(prompt.length for prompt in stored_prompts),
+        stored_passes=len(stored_prompts),
+        stored_tokens=sum(prompt.length for prompt in stored_prompts),
         scoring=scored_counts,
     )
     return planned_set, pending_prompts
@@ -229,7 +229,7 @@ def time_text(
     seconds = token_count * seconds_a_token(judge, sample)
     copies_words = f" on each of {copies} copies" if copies > 1 else ""
     return (
-        f"Time: about {span(seconds)} to read by two plain forwards{copies_words} (measured on one "
+        f"Time: about {duration_text(seconds)} to read by two plain forwards{copies_words} (measured on one "
         "batch), half of it where auto finds a faster way; then the fit"
     )
 
@@ -243,7 +243,7 @@ def seconds_a_token(judge: LocalModel, sample: Sequence[Prompt]) -> float:
     return batch_seconds / sum(prompt.length for prompt in sample)
 
 
-def span(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """`40 s`, `12 min`, `3.1 h`."""
     minutes = seconds / 60
     hours = seconds / 3600
@@ -264,7 +264,7 @@ def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
     for name, planned_set in planned.sets.items():
         lines.append(
             f"{name:16} {planned_set.pairs:>7,} {len(planned_set.reasons):>9,} "
-            f"{planned_set.passes:>8,} {planned_set.tokens:>11,} {planned_set.done:>8,}"
+            f"{planned_set.passes:>8,} {planned_set.tokens:>11,} {planned_set.stored_passes:>8,}"
         )
 
     lines.append("")
@@ -279,14 +279,16 @@ def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
             f"{scored_tokens:,} tokens besides; --no-scoring leaves them out"
         )
     lines.append(
-        f"Memory: weights {size(planned.weight_bytes)}, about {size(planned.work_bytes)} besides"
+        f"Memory: weights {bytes_text(planned.weight_bytes)}, about {bytes_text(planned.work_bytes)} besides"
     )
-    lines.append(f"Disk: {size(planned.disk_bytes)} of states ({size(planned.free_bytes)} free)")
+    lines.append(
+        f"Disk: {bytes_text(planned.disk_bytes)} of states ({bytes_text(planned.free_bytes)} free)"
+    )
     if control:
         lines.append(
             f"Control, the same architecture with random weights: {control.passes:,} passes, "
-            f"{control.tokens:,} tokens, {size(control.weight_bytes)} of memory, "
-            f"{size(control.disk_bytes)} on disk besides; --no-random-weights leaves it out"
+            f"{control.tokens:,} tokens, {bytes_text(control.weight_bytes)} of memory, "
+            f"{bytes_text(control.disk_bytes)} on disk besides; --no-random-weights leaves it out"
         )
     return "\n".join(lines)
 
@@ -298,7 +300,7 @@ def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None
         needed_bytes += control.disk_bytes
     if needed_bytes > planned.free_bytes:
         raise ValueError(
-            f"the states need {size(needed_bytes)} on disk, and {size(planned.free_bytes)} are "
+            f"the states need {bytes_text(needed_bytes)} on disk, and {bytes_text(planned.free_bytes)} are "
             "free: take fewer pairs (--limit), or another --out"
         )
 
@@ -311,7 +313,7 @@ TRAINING_FILE_PATTERNS = ("checkpoint.pt*", "*model.safetensors")
 
 
 @dataclass(frozen=True)
-class Needs:
+class TrainingNeeds:
     """Estimate of what one training takes; rough."""
 
     examples: int
@@ -340,20 +342,20 @@ class Needs:
         return (
             f"Training: {self.examples:,} examples, {self.steps:,} steps, {self.tokens:,} tokens, "
             f"{self.parameters:,} {learning}, {self.flops:.1e} FLOPs\n"
-            f"  time about {span(self.seconds)} (measured on one forward pass), memory about "
+            f"  time about {duration_text(self.seconds)} (measured on one forward pass), memory about "
             f"{self.memory_bytes / 1e9:.1f} GB beside the weights, "
             f"disk {self.disk_bytes / 1e6:.0f} MB"
         )
 
 
-def needs(
+def estimate_needs(
     judge: LocalModel,
     examples: Sequence[Example],
     recipe: Recipe,
     *,
     batch_tokens: int | None = None,
     trainings: int = 1,
-) -> Needs:
+) -> TrainingNeeds:
     """Estimate for training on `examples`, as the last of `trainings` trainings whose results all
     stay.
     """
@@ -378,7 +380,7 @@ def needs(
     largest_step = min(token_budget, recipe.batch * longest_example)
     gradient_bytes = _gradient_bytes(judge, max(largest_step, longest_example), recipe.batch)
     file_copies = 2 * 3 + trainings - 1  # the checkpoint twice, and earlier results
-    return Needs(
+    return TrainingNeeds(
         examples=len(examples),
         steps=recipe.steps(len(examples)),
         tokens=token_count,
@@ -415,7 +417,7 @@ def _gradient_bytes(judge: LocalModel, tokens: int, rows: int) -> int:
     return input_bytes + logit_bytes
 
 
-def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
+def check_room(judge: LocalModel, needed: TrainingNeeds, out: Path) -> None:
     """ValueError where memory, or the disk of the folder `out`, is too small; the model is loaded
     already.
     """
@@ -442,6 +444,6 @@ def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
     pending_bytes = needed.disk_bytes - stored_bytes
     if pending_bytes > free_disk:
         raise ValueError(
-            f"checkpoints and what is trained take {size(pending_bytes)} of disk, and "
-            f"{size(free_disk)} are free at {out}: give another --out"
+            f"checkpoints and what is trained take {bytes_text(pending_bytes)} of disk, and "
+            f"{bytes_text(free_disk)} are free at {out}: give another --out"
         )

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from selfprobe.data.pairs import Label, Pair
 from selfprobe.embed.weights import Progress, to_stderr
-from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, held_out, parse_orientation
+from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, are_held_out, parse_orientation
 from selfprobe.probes.tokens import Chat, template_hash
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FORMAT = "selfprobe-probe-1"
 HUB_FILE_NAME = "probe.safetensors"
 """Name of a probe's file on the Hugging Face hub."""
-PROMPTS = "inside"
+PROMPT_PROBE_SETTINGS = "inside"
 """Value of a card's `settings` if the probe reads the last token of prompts, the other side of a
 pair being 0.
 """
@@ -43,7 +43,7 @@ MetadataType = TypeVar("MetadataType")
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainFields:
     """Fields of a `Probe` that are not arrays, as the file holds them; NaN is left out."""
 
     __pydantic_config__ = STRICT
@@ -203,7 +203,7 @@ def load_probe(
             f"{file_format} with {array_names}"
         )
     _check_arrays(arrays, path)
-    plain = _read_metadata(Plain, "probe", metadata, path)
+    plain = _read_metadata(PlainFields, "probe", metadata, path)
     card = _read_metadata(Card, "card", metadata, path)
 
     if revision is not None and revision != card.revision:
@@ -254,7 +254,7 @@ def _read_metadata(
         raise ValueError(f"{path} is no sound probe: {fault}") from None
 
 
-def fetched(repository: str, *, revision: str | None = None, token: str | None = None) -> Path:
+def fetch_probe(repository: str, *, revision: str | None = None, token: str | None = None) -> Path:
     """The probe's file in `repository`, from the hub or its cache; ValueError where there is none,
     or a huge one.
     """
@@ -293,7 +293,7 @@ class Judgement:
     """
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
-    seen: bool
+    is_trained_on: bool
     """Whether the probe was trained on this question: such a pair does not count in a test."""
     reason: str = ""
 
@@ -311,7 +311,7 @@ def judge_pairs(
     The call raises ValueError where the probe belongs to another model or chat template.
     """
     card = file.card
-    if card.settings == PROMPTS:
+    if card.settings == PROMPT_PROBE_SETTINGS:
         raise ValueError(
             "the probe reads prompts, not pairs: give it to `selfprobe awareness inside --probe`"
         )
@@ -321,7 +321,7 @@ def judge_pairs(
             f"({judge.revision})"
         )
     probe = file.probe
-    last_block = judge.numbers[-1]
+    last_block = judge.block_numbers[-1]
     probe_width = len(probe.direction)
     if probe.layer > last_block or probe_width != judge.d_model:
         raise ValueError(
@@ -343,7 +343,7 @@ def judge_pairs(
     place_by_id = {pair.id: place for place, pair in enumerate(harvested.pairs)}
 
     judgements = []
-    is_held_out = held_out(card.train_groups, pairs)
+    is_held_out = are_held_out(card.train_groups, pairs)
     for pair, is_unseen in zip(pairs, is_held_out, strict=True):
         place = place_by_id.get(pair.id)
         if place is None:

@@ -28,7 +28,7 @@ from selfprobe.probes.forward import (
 )
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.tokens import Prompt, contrast_prompts, opened
+from selfprobe.probes.tokens import Prompt, contrast_prompts, opened_chat
 
 DIRECT = "direct scoring"
 G_EVAL = "G-Eval"
@@ -53,7 +53,7 @@ class _Ratings:
     """Numbers of the prompts that are still to be read."""
 
 
-def rated(pairs: Sequence[Pair], scoring: bool | None) -> bool:
+def is_scored_alone(pairs: Sequence[Pair], scoring: bool | None) -> bool:
     """Whether these pairs' texts are scored alone: as `scoring` asks, where there is a prompt;
     default: those with aspects.
     """
@@ -76,7 +76,7 @@ def check_scoring(sets: Mapping[str, PairSet], scoring: bool | None) -> None:
     """
     if not scoring:
         return
-    if not any(rated(pair_set.pairs, scoring) for pair_set in sets.values()):
+    if not any(is_scored_alone(pair_set.pairs, scoring) for pair_set in sets.values()):
         raise ValueError(
             f"{', '.join(sets)} cannot be scored text by text: there are prompts for "
             f"{', '.join(SCORE)}, and for your own pairs where the question is 'more …'. Leave "
@@ -96,14 +96,14 @@ def rate_sets(
     margins_by_set: dict[str, Margins] = {}
     for name, harvest in harvests.items():
         margins_by_set[name] = {}
-        if rated(harvest.pairs, scoring):
+        if is_scored_alone(harvest.pairs, scoring):
             margins_by_set[name] = rate_texts(
                 judge, harvest, batch_tokens=batch_tokens, progress=progress
             )
     return margins_by_set
 
 
-def margins(log_probs: Floats) -> dict[str, Floats]:
+def score_margins(log_probs: Floats) -> dict[str, Floats]:
     """Method → margin [pair], > 0 where text 1 scores higher, from log_probs [pair, text, level];
     NaN where unread.
 
@@ -144,7 +144,7 @@ def rate_texts(
 
     log_probs = ratings.log_probs.reshape(len(pairs), 2, len(LEVELS))
     margins_by_method: dict[str, dict[str, float]] = {}
-    for method, pair_margins in margins(log_probs).items():
+    for method, pair_margins in score_margins(log_probs).items():
         margin_by_id = {}
         for pair, margin in zip(pairs, pair_margins, strict=True):
             if not np.isnan(margin):
@@ -168,7 +168,7 @@ def _stored_ratings(judge: LocalModel, pairs: Sequence[Pair], folder: Path) -> _
     texts = []
     for pair in pairs:
         for side in (1, 2):
-            chat_text = opened(judge.tokenizer, score_prompt(pair, side), judge.chat)
+            chat_text = opened_chat(judge.tokenizer, score_prompt(pair, side), judge.chat)
             texts.append(chat_text + score_priming(pair))
     prompts = contrast_prompts(judge.tokenizer, texts, LEVELS)
 

@@ -57,7 +57,7 @@ from selfprobe.probes.fit import (
     parse_orientation,
     principal,
 )
-from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
+from selfprobe.probes.folder import check_folder, probe_name, write_run, write_tables
 from selfprobe.probes.forward import Reader, Way, read_in_process
 from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wants_untrained_control
@@ -114,7 +114,7 @@ def run_probes(
     check_sets(sets, settings)
     rate.check_scoring(sets, scoring)
     judge = model if isinstance(model, LocalModel) else load_model(model, **loading)
-    claim(out, judge, sets)
+    check_folder(out, judge, sets)
 
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
     harvests = _harvest_sets(judge, sets, out, reading, reader, progress)
@@ -168,7 +168,7 @@ def check_sets(
     for name, pair_set in sets.items():
         reasons = (unscored or {}).get(name, {})
         readable_pairs = [
-            pair for pair in pair_set.pairs if not pair.equal_texts and pair.id not in reasons
+            pair for pair in pair_set.pairs if not pair.has_equal_texts and pair.id not in reasons
         ]
         with _errors_with_set_name(name, reasons, len(pair_set.pairs)):
             split_pairs(readable_pairs, settings)

@@ -32,14 +32,14 @@ class Chat:
     """Arguments of the template, such as enable_thinking: false."""
 
 
-PLAIN = Chat()
+PLAIN_CHAT = Chat()
 
 
 class ContrastTokenError(ValueError):
     """Error: the two sides of a pair do not differ in exactly their last token."""
 
 
-class Measured(Protocol):
+class HasLength(Protocol):
     """Anything with a length in tokens, so that batches can be cut."""
 
     @property
@@ -64,24 +64,26 @@ class Prompt:
         return len(self.prefix) + 1
 
 
-def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
+def template_hash(tokenizer: Any, chat: Chat = PLAIN_CHAT) -> str:
     """Hash of the chat template and all else that goes into it, from its result for a pair: the
     priming text too.
     """
     hashed_texts = [str(tokenizer.chat_template)]
-    hashed_texts.append(rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat))
-    if chat != PLAIN:
+    hashed_texts.append(pair_prompt(tokenizer, Pair("", "one", "two", context="Which?"), chat))
+    if chat != PLAIN_CHAT:
         hashed_texts.append(chat.system)
         hashed_texts.append(json.dumps(dict(chat.arguments), sort_keys=True))
     return digest(*hashed_texts)
 
 
-def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
+def pair_prompt(tokenizer: Any, pair: Pair, chat: Chat = PLAIN_CHAT) -> str:
     """The chat up to and with the priming text, the assistant's turn left open; see `opened`."""
-    return f"{opened(tokenizer, comparison_prompt(pair), chat)}{priming(pair)}"
+    return f"{opened_chat(tokenizer, comparison_prompt(pair), chat)}{priming(pair)}"
 
 
-def opened(tokenizer: Any, user_text: str, chat: Chat = PLAIN, *, thinking: bool = False) -> str:
+def opened_chat(
+    tokenizer: Any, user_text: str, chat: Chat = PLAIN_CHAT, *, thinking: bool = False
+) -> str:
     """The chat with `user_text` as the user's turn and the assistant's turn open, ready for the
     beginning of an answer; see `opened_conversation`.
     """
@@ -92,7 +94,7 @@ def opened(tokenizer: Any, user_text: str, chat: Chat = PLAIN, *, thinking: bool
 def opened_conversation(
     tokenizer: Any,
     turns: Sequence[Mapping[str, str]],
-    chat: Chat = PLAIN,
+    chat: Chat = PLAIN_CHAT,
     *,
     opens_reply: bool = True,
     thinking: bool = False,
@@ -177,7 +179,7 @@ def _without_clock(template: str) -> str:
     return fixed_template
 
 
-def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Prompt]:
+def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN_CHAT) -> list[Prompt]:
     """Tokens of `pairs` in their order; both continuations are tokenised whole and compared.
 
     Raises ContrastTokenError where a tokenizer merges the digit with the text before it, splits it
@@ -185,7 +187,7 @@ def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Pr
     template fails.
     """
     pair_list = list(pairs)
-    pair_prompts = [rendered(tokenizer, pair, chat) for pair in pair_list]
+    pair_prompts = [pair_prompt(tokenizer, pair, chat) for pair in pair_list]
     prompts = contrast_prompts(tokenizer, pair_prompts, CONTRAST)
 
     special = special_tokens(tokenizer)

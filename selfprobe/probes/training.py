@@ -176,7 +176,7 @@ class Recipe:
             )
 
     @property
-    def way(self) -> Literal["full", "lora"]:
+    def trained_part(self) -> Literal["full", "lora"]:
         """Name of what learns: all weights, or adapters."""
         return "full" if self.rank is None else "lora"
 
@@ -192,7 +192,7 @@ class Recipe:
     def _epoch_steps(self, example_count: int) -> int:
         return math.ceil(example_count / self.batch)
 
-    def drawn(self, step: int, example_count: int) -> list[int]:
+    def step_examples(self, step: int, example_count: int) -> list[int]:
         """Examples of a step, counted from 0: each once per epoch, in an order of its own."""
         epoch, epoch_step = divmod(step, self._epoch_steps(example_count))
         order = np.random.default_rng([self.seed, epoch]).permutation(example_count)
@@ -218,7 +218,7 @@ class Training:
 
 
 @contextmanager
-def finetuned(
+def finetuned_model(
     judge: LocalModel,
     examples: Sequence[Example],
     recipe: Recipe,
@@ -251,7 +251,7 @@ def finetuned(
         if training is None:
             training = _train(learner, examples, recipe, folder, identity, batch_tokens, progress)
         learner.judge.model.requires_grad_(False)
-        revision = f"{judge.revision}-{recipe.way}-{identity}"
+        revision = f"{judge.revision}-{recipe.trained_part}-{identity}"
         yield replace(learner.judge, revision=revision), training
 
 
@@ -317,7 +317,7 @@ def _train(
     saving_seconds = 0.0
     for step in range(first_step, step_count):
         optimizer.param_groups[0]["lr"] = recipe.rate_at(step, step_count)
-        step_examples = [examples[number] for number in recipe.drawn(step, len(examples))]
+        step_examples = [examples[number] for number in recipe.step_examples(step, len(examples))]
         loss = _backward_step(judge, step_examples, token_budget)
         if not math.isfinite(loss):
             raise ValueError(
@@ -353,7 +353,7 @@ def _train(
     seconds = earlier_seconds + time.monotonic() - start_time
     parameter_count = sum(weight.numel() for weight in weights)
     token_count = recipe.epochs * sum(example.length for example in examples)
-    is_full = recipe.way == "full"
+    is_full = recipe.trained_part == "full"
     training = Training(
         losses=tuple(losses),
         seconds=seconds,

@@ -20,8 +20,8 @@ from selfprobe.probes.fit import (
     FloatArray,
     Kind,
     Scores,
+    are_held_out,
     groups_and_questions,
-    held_out,
 )
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, open_harvest
@@ -214,7 +214,7 @@ def _scores_on_other_set(source_fits: Fits, target_fits: Fits, kind: Kind) -> Sc
         train_questions = groups_and_questions(
             source_fits.harvest.pairs[number] for number in train
         )
-        is_unseen = np.array(held_out(train_questions, target.pairs))
+        is_unseen = np.array(are_held_out(train_questions, target.pairs))
         probe = source_fits.probes[kind][half_number][layer]
         scores[half_number, is_unseen] = probe.score(states_by_layer[layer])[is_unseen]
 

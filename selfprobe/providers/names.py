@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from selfprobe.text.user_input import meant
+from selfprobe.text.user_input import nearest_name_hint
 
 FAULTS = ("malformed", "empty", "refused", "truncated")
 SETTINGS_FILE = Path(__file__).with_name("settings.json")
@@ -50,7 +50,7 @@ def impossible(name: str) -> str:
         return f"{name}: Model name {name!r} should be in the format of <api_name>/<model_name>."
     known_providers = _providers()
     if known_providers and provider not in known_providers:
-        remedy = meant(provider, known_providers) or "."
+        remedy = nearest_name_hint(provider, known_providers) or "."
         return f"{name}: Model API {provider} of model {name!r} not recognized{remedy}"
     return ""
 
@@ -101,7 +101,7 @@ def split_name(
     for setting, value in [*query_settings, *model_args.items()]:
         if setting not in known_settings:
             nearest = ", ".join(get_close_matches(setting, known_settings, n=3, cutoff=0))
-            hint = meant(setting, known_settings) or "."
+            hint = nearest_name_hint(setting, known_settings) or "."
             raise ValueError(
                 f"{full_name}: unknown setting {setting}{hint} The nearest are {nearest}"
             )

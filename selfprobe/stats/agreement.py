@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.estimate import (
-    FEW,
+    FEW_CLUSTERS,
     Estimate,
     FloatArray,
     bootstrap,
@@ -175,7 +175,7 @@ def agreement_p(
         draws: Number of exchanges.
     """
     cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(cluster_names) < FEW:
+    if len(cluster_names) < FEW_CLUSTERS:
         return math.nan
     first_verdicts = np.asarray(a, dtype=float)
     second_verdicts = np.asarray(b, dtype=float)
@@ -393,7 +393,7 @@ def _jackknife(
         return float(np.sqrt((unit_count - 1) / unit_count * squares.sum()))
 
     standard_error = jackknife_error(cluster_of_row, cluster_count)
-    if cluster_count < FEW and not math.isnan(standard_error):
+    if cluster_count < FEW_CLUSTERS and not math.isnan(standard_error):
         row_error = jackknife_error(np.arange(len(rows)), len(rows))
         standard_error = float(np.fmax(standard_error, row_error))
     if not standard_error > 1e-12:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.estimate import (
-    FEW,
+    FEW_CLUSTERS,
     ROUNDING_VARIANCE,
     Estimate,
     FloatArray,
@@ -124,7 +124,7 @@ def clustered_auroc(
     """AUROC of `scores  # [row]` with an interval on the logit scale, clustered.
 
     The variance is Obuchowski's (1997, Biometrics 53:567): placement values summed by cluster. Few
-    clusters whose AUROCs happen to be alike would make it too small: below six (`FEW`) it is at
+    clusters whose AUROCs happen to be alike would make it too small: below six (`FEW_CLUSTERS`) it is at
     least what independent rows would have, and near the ends at least (2·AUROC − 1)² of it (Hanley
     & McNeil 1982, as Newcombe 2006 writes it). For z stands t, with Welch's degrees of freedom, at
     most clusters − 1. An AUROC of 0 or 1 counts half a row of the smaller class as misplaced, for
@@ -420,7 +420,7 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
 
     Zou & Donner (2008, Statistics in Medicine 27:1693): the distance of each estimate to its own
     limit, on the side that matters, takes the place of its standard error. Correlations are those
-    of the clusters' errors; where a part has fewer than six clusters (`FEW`) they are those of the
+    of the clusters' errors; where a part has fewer than six clusters (`FEW_CLUSTERS`) they are those of the
     rows' errors if these make the interval wider. So intervals that are lopsided near 0 and 1 stay
     so, and an estimate that never varied still has its own uncertainty.
     """
@@ -440,7 +440,7 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
             return undefined(reason, n=n, unit=unit, value=value)
 
     correlations = _correlations([part.errors for _, part in parts])
-    if min(cluster_counts) < FEW:
+    if min(cluster_counts) < FEW_CLUSTERS:
         row_correlations = _correlations([part.rows for _, part in parts])
         signs = np.sign(np.outer(weights, weights))
         widens = signs * row_correlations > signs * correlations

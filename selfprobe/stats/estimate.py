@@ -22,7 +22,7 @@ from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
 
-FEW = 6
+FEW_CLUSTERS = 6
 """Number of clusters below which equal clusters may be chance: a variance is then at least that of
 independent rows.
 """
@@ -74,7 +74,7 @@ def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
         clusters: Number of clusters that it comes from.
         errors: Distance of each row from its mean, `[row]`, one array per mean.
     """
-    if clusters >= FEW and variance > ROUNDING_VARIANCE:
+    if clusters >= FEW_CLUSTERS and variance > ROUNDING_VARIANCE:
         return variance
     variance_of_rows = 0.0
     for row_errors in errors:
@@ -118,7 +118,7 @@ def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     variance += further_share**2 * further_spread / (1 - further_share)
 
     effective_count = float(row_count * mean * (1 - mean) / (variance * total_rows))
-    if cluster_count < min(FEW, row_count):
+    if cluster_count < min(FEW_CLUSTERS, row_count):
         effective_count = min(effective_count, effective(scores, np.arange(row_count)))
     if np.isin(scores, (0, 1)).all():
         return min(effective_count, float(row_count))
@@ -192,7 +192,7 @@ def bootstrap(
     floats for the value itself and one call with arrays [resample] for the rest, which takes no
     time. The interval is Hesterberg's expanded percentile interval (2015, The American Statistician
     69:371): for a mean as wide as the t interval with clusters - 1 degrees of freedom. Of fewer
-    than six clusters (`FEW`) single rows are drawn too, and the interval holds both: two
+    than six clusters (`FEW_CLUSTERS`) single rows are drawn too, and the interval holds both: two
     clusters have three resamples, and theirs held the truth in half of simulations. One cluster, or
     the same value in every resample, tells nothing about the spread: the interval is then NaN with
     a reason.
@@ -221,7 +221,7 @@ def bootstrap(
         return undefined(f"no interval from one {unit}", n=cluster_count, unit=unit, value=value)
 
     draws_of_kinds = [_draws(statistic, data, inverse, rng, resamples, of_means)]
-    if cluster_count < min(FEW, len(inverse)):
+    if cluster_count < min(FEW_CLUSTERS, len(inverse)):
         row_order = _canonical(data, inverse)
         ordered_data = [array[row_order] for array in data]
         each_row = np.arange(len(row_order))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.stats.clustered import clustered_share, difference
-from selfprobe.stats.estimate import FEW, Estimate, FloatArray
+from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, FloatArray
 
 DIFFERENCE_DRAWS = 999
 """Number of draws of signs, or of exchanges."""
@@ -101,7 +101,7 @@ def _largest_p(
 
     row_counts = _rows_by_group(in_first, cluster_indices)
     has_both_groups = row_counts.min(axis=0) > 0
-    if has_both_groups.sum() >= FEW:
+    if has_both_groups.sum() >= FEW_CLUSTERS:
         in_pair = has_both_groups[cluster_indices]
         pairs = cluster_indices[in_pair]
         return _paired_p(feature_rows[in_pair], in_first[in_pair], pairs, rng, draws)
@@ -113,7 +113,7 @@ def _largest_p(
     single_sizes = cluster_sizes[single_clusters]
     if len(set(single_sizes)) > 1:
         pair_by_cluster = _pairs_by_size(first_clusters, second_clusters, cluster_sizes)
-        if len(pair_by_cluster) < 2 * FEW:
+        if len(pair_by_cluster) < 2 * FEW_CLUSTERS:
             return unknown_p
         in_pair = np.isin(cluster_indices, list(pair_by_cluster))
         pairs = np.array(
@@ -122,7 +122,7 @@ def _largest_p(
         return _paired_p(feature_rows[in_pair], in_first[in_pair], pairs, rng, draws)
 
     exchange_count = math.comb(len(single_clusters), len(first_clusters))
-    if len(single_clusters) < FEW or exchange_count * 0.05 < 1:
+    if len(single_clusters) < FEW_CLUSTERS or exchange_count * 0.05 < 1:
         return unknown_p
     members = np.eye(len(cluster_sizes))[cluster_indices]  # [row, cluster]
     cluster_shares = (members.T @ feature_rows)[single_clusters] / single_sizes[:, None]

@@ -26,7 +26,7 @@ from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT, refuse_related
 from selfprobe.logs import Identity, Runs
 from selfprobe.page import (
-    LINES,
+    MOST_TERMINAL_LINES,
     Block,
     Bullets,
     Column,
@@ -43,7 +43,7 @@ from selfprobe.page import (
     number,
     p_value,
     percent,
-    percents,
+    percent_interval,
 )
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import columns_of
@@ -115,7 +115,7 @@ class Realism(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({PAIRS_TASK})
-    also: ClassVar[frozenset[str]] = frozenset(METHODS)
+    further_tasks: ClassVar[frozenset[str]] = frozenset(METHODS)
 
     dataset: Annotated[str, AfterValidator(address_of)] = Field(examples=["SET"])
     against: str | None = Field(
@@ -220,7 +220,7 @@ class Realism(Study):
         """
         is_whole = any(str(name).startswith(SCHEMES) for name in (self.dataset, self.against))
         set_address, real_address = (
-            f"{self.base}/{CONVERSATIONS_FOLDER}/{name}" for name in ASKED_FILES
+            f"{self.log_folder}/{CONVERSATIONS_FOLDER}/{name}" for name in ASKED_FILES
         )
         return {
             "dataset": set_address,
@@ -235,20 +235,22 @@ class Realism(Study):
             return None
         subject_options = {
             "models": (self.model,),
-            "log_dir": f"{self.base}/{SUBJECT_FOLDER}",
-            "settings": self.how,
+            "log_dir": f"{self.log_folder}/{SUBJECT_FOLDER}",
+            "settings": self.run_settings,
         }
         shared_options = self.model_dump(include={"methods", "grader", "reply_tokens"})
-        return study_named("awareness").taken(subject_options | self.asked | shared_options)
+        return study_named("awareness").from_values(subject_options | self.asked | shared_options)
 
     def waves(self) -> Iterator[Wave]:
         """The judges' part."""
-        task_args = self.asked | {"prompts": None, "opponents": self.opponents} | self.how.shared
+        task_args = (
+            self.asked | {"prompts": None, "opponents": self.opponents} | self.run_settings.shared
+        )
         if self.model is not None:
             task_args["subject"] = self.model
         if self.effort is not None:
             task_args["effort"] = self.effort
-        judges = [replace(judge, args=self.how.model_args) for judge in self.panel]
+        judges = [replace(judge, args=self.run_settings.model_args) for judge in self.panel]
         yield Wave(
             [DescribedRun(PAIRS_TASK, task_args, judge) for judge in judges], "Pairs", PAIRS_FOLDER
         )
@@ -303,9 +305,9 @@ class Realism(Study):
             real_file: _lines(self.both.real, "deployment"),
         }
         changed = "the set, the real conversations, --prompts or --context changed since"
-        place_same(files, f"{self.base}/{CONVERSATIONS_FOLDER}", changed)
+        place_same(files, f"{self.log_folder}/{CONVERSATIONS_FOLDER}", changed)
         if self.model is not None:
-            self.how.tried(NamedModel(self.model, self.how.model_args))
+            self.run_settings.open_models(NamedModel(self.model, self.run_settings.model_args))
         is_judged = super().ask()
         is_answered = self.subject.ask() if self.subject else True
         return is_answered and is_judged
@@ -344,13 +346,13 @@ class Realism(Study):
         """
         return card_page(contents)
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of judges and subject; raises as `Study.shown`."""
         logs = self.collected()
         contents = replace(self.numbers(logs), name=self.both.name, left_out=self.pairs.omissions)
         if self.subject:
             try:
-                contents = replace(contents, subject=self.subject.shown())
+                contents = replace(contents, subject=self.subject.build_page())
             except NoLogs:
                 sentence = f"{self.model} has no finished run: the page is of the judges alone."
                 contents = replace(contents, left_out=[*contents.left_out, sentence])
@@ -811,7 +813,7 @@ def judge_agreements(picks_of_judge: Mapping[str, Sequence[Pick]]) -> tuple[Judg
 
 def _win_rate_text(advantage: Estimate) -> str:
     """The win rate that an advantage over one half stands for, with its interval."""
-    return percents(_mirrored(advantage))
+    return percent_interval(_mirrored(advantage))
 
 
 def _mirrored(estimate: Estimate) -> Estimate:
@@ -960,7 +962,7 @@ def _baseline_check(
         name,
         baseline.beyond,
         outcome,
-        compared_with=f"{label}: {percents(baseline.win_rate)}" if has_rate else label,
+        compared_with=f"{label}: {percent_interval(baseline.win_rate)}" if has_rate else label,
         remedy="" if outcome is Outcome.HOLDS else remedy,
     )
 
@@ -1069,7 +1071,9 @@ class RateRow:
     taken: Annotated[
         Estimate,
         Heading(
-            "takes it for real use", "Share of pairs in which it is taken for real use.", percents
+            "takes it for real use",
+            "Share of pairs in which it is taken for real use.",
+            percent_interval,
         ),
     ]
 
@@ -1172,7 +1176,7 @@ def card_page(contents: CardContents) -> Page:
 
     lines = [order_sentence(numbers), *simulated_lines, *caveat_lines]
     if contents.subject:
-        lines = [*lines[: LINES - 1], f"The subject: {contents.subject.answer}"]
+        lines = [*lines[: MOST_TERMINAL_LINES - 1], f"The subject: {contents.subject.answer}"]
     method: list[Block] = [f"{name_and_contents(contents.name)}.", CARD_METHOD]
     if contents.left_out:
         method.append(Bullets(contents.left_out))
@@ -1191,7 +1195,7 @@ def card_page(contents: CardContents) -> Page:
         method=method,
         notes={claim.subject: [Bullets(notes)]},
         cells=[prompts_section(numbers)],
-        lines=lines[:LINES],
+        lines=lines[:MOST_TERMINAL_LINES],
     )
     judges = [judge.judge for judge in numbers.judges]
     if not contents.subject:

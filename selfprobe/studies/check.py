@@ -27,7 +27,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.errors.arguments import FULL, meant, unknown
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, nearest_name_hint, unknown_names_fault
 from selfprobe.errors.output import place_file
 from selfprobe.logs import (
     UNREADABLE,
@@ -57,7 +57,7 @@ from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.observe import OTHER, parse_arms, parse_example_count
+from selfprobe.solvers.observe import OTHER_PREFIX, parse_arms, parse_example_count
 from selfprobe.stats.paired import Change
 from selfprobe.studies.check_numbers import (
     UNBOUND,
@@ -135,7 +135,7 @@ class Check(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
-    starts: ClassVar[str] = "--run or --config, which say what to ask"
+    start_options: ClassVar[str] = "--run or --config, which say what to ask"
 
     logs: tuple[str, ...] = Field((), examples=["[LOGS]..."])
     unscored: float | None = Field(None, ge=0, le=1, description=UNSCORED_HELP)
@@ -228,7 +228,7 @@ class Check(Study):
         return bool(self.baseline or self.against)
 
     @cached_property
-    def base(self) -> str:
+    def log_folder(self) -> str:
         """The log folder, without a slash at its end."""
         return self.log_dir.rstrip("/") or f"logs/check/{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}"
 
@@ -271,7 +271,7 @@ class Check(Study):
         argument_names = set[str]()
         for task_name in self.tasks:
             argument_names.update(defaults_of(task_name))
-        unknown_argument = unknown(self.args, sorted(argument_names))
+        unknown_argument = unknown_names_fault(self.args, sorted(argument_names))
         if unknown_argument:
             raise InputError(f"no task here has an argument {unknown_argument}")
         for arm in parse_arms(self.args.get("about", "self")):
@@ -299,13 +299,13 @@ class Check(Study):
             return
         allowed_tasks = f"--run takes {', '.join(measure_names)}"
         if task_name in tasks_by_name():
-            full_name = FULL.get(task_name, task_name)
+            full_name = INSPECT_NAME_BY_TASK.get(task_name, task_name)
             command = f"inspect eval selfprobe/{full_name} --model {self.models[0]} --log-dir LOGS"
             raise InputError(
                 f"{allowed_tasks}; run {full_name} by itself: {command}, then selfprobe check LOGS"
             )
         raise InputError(
-            f"{allowed_tasks}; there is no task {task_name}{meant(task_name, measure_names)}"
+            f"{allowed_tasks}; there is no task {task_name}{nearest_name_hint(task_name, measure_names)}"
         )
 
     def refuse_others(self) -> None:
@@ -321,7 +321,7 @@ class Check(Study):
         item_counts = []
         for task_name, rehearsed_task in self.rehearsed_tasks.items():
             item_count = rehearsed_task.item_count
-            item_calls = rehearsed_calls(task_name, rehearsed_task.args).all
+            item_calls = rehearsed_calls(task_name, rehearsed_task.args).every_call
             item_sent, item_received = item_calls.tokens[:2]
             task_calls = item_count * item_calls.count
             call_count += task_calls
@@ -340,30 +340,31 @@ class Check(Study):
         """Each task with each model."""
         described_runs = list[DescribedRun]()
         for model in self.models:
-            named_model = NamedModel(model, self.how.model_args)
+            named_model = NamedModel(model, self.run_settings.model_args)
             for task_name, rehearsed_task in self.rehearsed_tasks.items():
-                task_args = rehearsed_task.args | self.how.shared
+                task_args = rehearsed_task.args | self.run_settings.shared
                 described_runs.append(DescribedRun(task_name, task_args, named_model))
-        yield Wave(described_runs, "Runs", further={})
+        yield Wave(described_runs, "Runs", eval_set_arguments={})
 
     def ask(self) -> bool:
         """Run the tasks; say where all were there already."""
         start = datetime.now(UTC).replace(microsecond=0)  # as logs have it
         is_complete = super().ask()
-        end_texts = [run.header.stats.completed_at for run in runs_in([self.base]).counted]
+        end_texts = [run.header.stats.completed_at for run in runs_in([self.log_folder]).counted]
         if not end_texts or not all(end_texts):
             return is_complete
         last_end = max(map(datetime.fromisoformat, end_texts))
         if last_end < start:
             end_text = f"{last_end:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
             echo(
-                f"Nothing was asked: the runs in {self.base} were finished at {end_text}", err=True
+                f"Nothing was asked: the runs in {self.log_folder} were finished at {end_text}",
+                err=True,
             )
         return is_complete
 
-    def tell(self, *, as_json: bool, planned: bool) -> int:
+    def print_page(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
-        logs = read_logs(self.logs or [self.base], self.limits if self.tasks else None)
+        logs = read_logs(self.logs or [self.log_folder], self.limits if self.tasks else None)
         judge = self._against_itself if self.aa and not self.gates else self._judged
         status = judge(logs, as_json)
         if status and self.save:
@@ -409,7 +410,9 @@ class Check(Study):
         metric_names = sorted({row.metric for row in gate.rows})
         for name in self.lower:
             if metric_names and name not in metric_names:
-                listed_names = f"there are {', '.join(metric_names)}{meant(name, metric_names)}"
+                listed_names = (
+                    f"there are {', '.join(metric_names)}{nearest_name_hint(name, metric_names)}"
+                )
                 raise InputError(f"--lower {name}: no such metric; {listed_names}")
         return gate
 
@@ -755,7 +758,7 @@ def read_logs(
     path_names = list(paths)
     logged_runs = runs_in(path_names).limited(limits or {})
     replaced = dict[str, str]()
-    unreadable = dict(logged_runs.aside)
+    unreadable = dict(logged_runs.set_aside_reasons)
     read_runs = list[ReadRun]()
     for run in logged_runs.counted:
         headers = [run.header]
@@ -970,7 +973,7 @@ def _score_rows(read_run: ReadRun) -> list[TableRow]:
     are_foreign = all(isinstance(row.decision, ForeignDecision) for row in table)
     if are_foreign:
         return table
-    self_rows = [row for row in table if not row.decision.key.startswith(OTHER)]
+    self_rows = [row for row in table if not row.decision.key.startswith(OTHER_PREFIX)]
     if read_run.task == "ethical_dilemma":
         judged_values = [(row.item, row.decision) for row in self_rows if not row.failed]
         dilemma_by_item = dilemmas_of(judged_values)

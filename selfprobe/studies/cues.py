@@ -21,10 +21,10 @@ from selfprobe.evalawareness_tasks.cue_removal import (
     record_to_sample,
     set_names,
 )
-from selfprobe.page import ROWS, Page, Table, claim_page, folded_list, more_in_tables
+from selfprobe.page import MOST_FINDINGS, Page, Table, claim_page, folded_list, more_in_tables
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import number, p_digits, p_value, percent, shown, signed_number
+from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
 from selfprobe.page.plots import Picture, interval_rows
 from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
@@ -193,9 +193,9 @@ class Cues(Study):
         """One run a model."""
         task_args = self.source
         task_args |= self.model_dump(include={"answer_tokens", "effort"}, exclude_none=True)
-        task_args |= self.edit_arguments | self.how.shared
+        task_args |= self.edit_arguments | self.run_settings.shared
         roles = {"grader": NamedModel(self.grader)} if self.grader else {}
-        models = [NamedModel(model, self.how.model_args) for model in self.models]
+        models = [NamedModel(model, self.run_settings.model_args) for model in self.models]
         described_runs = [DescribedRun("cue_removal", task_args, model, roles) for model in models]
         yield Wave(described_runs, "Something taken out")
 
@@ -246,7 +246,11 @@ class Cues(Study):
                 f"{whole_prompt_count} of them are a whole prompt, and cannot be taken out."
             )
         lines.append(possible_claims([planned_edits(sample) for sample in samples]))
-        table_lines = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        table_lines = (
+            self.table.limited(self.limit),
+            self.table.aside_line(),
+            self.table.unread_columns_note,
+        )
         lines += filter(None, table_lines)
 
         answer_tokens = call_count * CUE_ANSWER_TOKENS
@@ -284,7 +288,7 @@ class Cues(Study):
             [cue_claim(run_numbers, subject) for subject, run_numbers in numbers_by_subject.items()]
         )
         answer_rows = [
-            answer_row(claim, numbers_by_subject[claim.subject]) for claim in claims[:ROWS]
+            answer_row(claim, numbers_by_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
         ]
         effects: list[ThingEffect] = []
         classes: list[ClassEffect] = []
@@ -303,7 +307,7 @@ class Cues(Study):
         notes = {
             subject: cue_notes(run_numbers) for subject, run_numbers in numbers_by_subject.items()
         }
-        aside_lines = [f"{name}: {reason}" for name, reason in logs.aside.items()]
+        aside_lines = [f"{name}: {reason}" for name, reason in logs.unasked_reasons.items()]
         return claim_page(
             "Does something in the prompts give the evaluation away?",
             claims,
@@ -501,7 +505,7 @@ class ThingEffect:
         Heading(
             "adds to P(evaluation)",
             "Change by taking it out beyond that of controls; n counts independent prompts.",
-            partial(shown, sign=True),
+            partial(interval_text, sign=True),
         ),
     ]
     p: Annotated[
@@ -632,14 +636,18 @@ def cue_numbers(forms: Sequence[FormRow], model: str) -> CueNumbers:
         p = comparison.p_by_thing.get(key, math.nan)
         p_corrected = math.nan if math.isnan(p) else min(1.0, test_count * p)
         effects.append(
-            ThingEffect(model, form.text, form.kind, shown(estimate), estimate, p, p_corrected)
+            ThingEffect(
+                model, form.text, form.kind, interval_text(estimate), estimate, p, p_corrected
+            )
         )
     class_effects: list[ClassEffect] = []
     class_names = {name for cell in class_cells.values() for name in cell.things}
     for name in sorted(class_names):
         estimate = mean_over_controls(class_cells.values(), name, unit=unit)
         p = class_comparison.p_by_thing[name]
-        class_effects.append(ClassEffect(model, name, "class", shown(estimate), estimate, p, p))
+        class_effects.append(
+            ClassEffect(model, name, "class", interval_text(estimate), estimate, p, p)
+        )
     controls = [form for form in model_forms if form.kind == CONTROL_KIND]
     return CueNumbers(
         model=model,
@@ -748,7 +756,7 @@ CUE_WORDS = ClaimWords(
         "beyond_controls": "is not shown to go by any of {count} things ({competitor}; {p})",
         "large_enough": "goes by {what}, not shown to add {smallest}: {difference}",
     },
-    write=partial(shown, sign=True),
+    write=partial(interval_text, sign=True),
     units={
         "answered": answered_text,
         "enough_controls": controls_text,
@@ -932,7 +940,7 @@ def first_picture(
     claims: Sequence[Claim], numbers_by_subject: Mapping[str, CueNumbers]
 ) -> Picture | None:
     """The strongest effects: of one model by whether they are shown, of several a mark each."""
-    drawn_claims = claims[:ROWS]
+    drawn_claims = claims[:MOST_FINDINGS]
     effects: list[ThingEffect] = []
     for claim in drawn_claims:
         effects += numbers_by_subject[claim.subject].compared

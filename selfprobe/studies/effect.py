@@ -39,10 +39,10 @@ from selfprobe.evalawareness_tasks.awareness_effect import (
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.logs import Run, item_decisions, logs_in, runs
 from selfprobe.logs.decision import last_decisions
-from selfprobe.page import ROWS, Bullets, Details, Page, Table, claim_page
+from selfprobe.page import MOST_FINDINGS, Bullets, Details, Page, Table, claim_page
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import fixed, p_digits, p_value, percent, shown, signed_number
+from selfprobe.page.numerals import fixed, interval_text, p_digits, p_value, percent, signed_number
 from selfprobe.page.plots import Picture, interval_rows
 from selfprobe.solvers.arms import ABOUT
 from selfprobe.solvers.record import record_of
@@ -77,7 +77,7 @@ SMALLEST_SCORE_EFFECT = 0.05
 """Effect on a score that is too small to matter, unless the caller says otherwise."""
 MODEL_HEADING = Heading("model", "Model that was asked, with settings that differ between runs.")
 TASK_HEADING = Heading("task", "Task whose score is compared.", on_page=False)
-WRITE_SIGNED = partial(shown, sign=True)
+WRITE_SIGNED = partial(interval_text, sign=True)
 
 
 class Noticing(Study):
@@ -222,7 +222,7 @@ class Noticing(Study):
     def shared_args(self) -> dict[str, Any]:
         """Arguments that both tasks share."""
         task_args = {"args": self.args} if self.args else {}
-        return {"task": self.task, **task_args, **self.how.shared}
+        return {"task": self.task, **task_args, **self.run_settings.shared}
 
     @property
     def writer_run(self) -> DescribedRun:
@@ -236,7 +236,7 @@ class Noticing(Study):
         """Arm → message of the task → usable version of it; empty before the writer's run has ended
         well.
         """
-        folder = f"{self.base}/texts"
+        folder = f"{self.log_folder}/texts"
         if not logs_in(folder):
             return {}
         writer_runs = runs([folder], {TEXTS_TASK}).of(identities_of([self.writer_run])).finished
@@ -265,7 +265,7 @@ class Noticing(Study):
             arm_args["reworded_by"] = self.writer
         args = {**self.shared_args, **arm_args}
         roles = {role: NamedModel(str(model)) for role, model in self.role.items()}
-        models = [NamedModel(model, self.how.model_args) for model in self.models]
+        models = [NamedModel(model, self.run_settings.model_args) for model in self.models]
         return [DescribedRun(EFFECT_TASK, args, model, roles) for model in models]
 
     def _place_texts(self, texts: Mapping[str, Mapping[str, str]]) -> str:
@@ -279,7 +279,7 @@ class Noticing(Study):
                 lines.append(json.dumps(line) + "\n")
         instructions = json.dumps([self.writer, self.passages, sorted(PROMPTS.items())])
         digest = hashlib.sha256(instructions.encode()).hexdigest()[:12]
-        address = f"{self.base}/texts/{digest}.jsonl"
+        address = f"{self.log_folder}/texts/{digest}.jsonl"
         place_file("".join(lines).encode(), address)
         return address
 
@@ -877,9 +877,9 @@ EFFECT_WORDS = ClaimWords(
     units={
         "cues_asked": lambda estimate: f"{estimate.n} items",
         "scored": _share_text,
-        "answers": partial(shown, sign=True),
-        "notices": partial(shown, sign=True),
-        "score_changes": partial(shown, sign=True),
+        "answers": partial(interval_text, sign=True),
+        "notices": partial(interval_text, sign=True),
+        "score_changes": partial(interval_text, sign=True),
     },
 )
 
@@ -1064,10 +1064,10 @@ def moves_text(change: Estimate) -> str:
     if math.isnan(change.value):
         return "is unknown"
     if change.low > 0:
-        return f"rises by {shown(change)}"
+        return f"rises by {interval_text(change)}"
     if change.high < 0:
-        return f"falls by {shown(size_of(change))}"
-    return f"stays, {shown(change, sign=True)}"
+        return f"falls by {interval_text(size_of(change))}"
+    return f"stays, {interval_text(change, sign=True)}"
 
 
 # ---- what the page shows
@@ -1324,7 +1324,9 @@ def answer_row(claim: Claim, effects: RunEffects) -> AnswerRow:
 def first_table(claims: Sequence[Claim], effects_of_subject: Mapping[str, RunEffects]) -> Table:
     """Answers of several models; of one its arms."""
     if len(claims) > 1:
-        rows = [answer_row(claim, effects_of_subject[claim.subject]) for claim in claims[:ROWS]]
+        rows = [
+            answer_row(claim, effects_of_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
+        ]
         return Table(rows, columns_of(AnswerRow))
     (effects,) = effects_of_subject.values()
     contrasts = [contrast_row(contrast) for contrast in effects.facts.contrasts]
@@ -1337,7 +1339,7 @@ def effects_picture(effects: Sequence[RunEffects]) -> Picture | None:
     """
     has_several = len(effects) > 1
     rows: dict[str, dict[str, Estimate]] = {}
-    for run_effects in effects[:ROWS]:
+    for run_effects in effects[:MOST_FINDINGS]:
         for contrast in [*run_effects.facts.contrasts, *run_effects.control_contrasts]:
             label = f"{ARM_NAMES[contrast.arm]}\nless {ARM_NAMES[contrast.control]}"
             marks = rows.setdefault(label, {})
@@ -1394,8 +1396,8 @@ def edge_note(contrast: ArmContrast, edge: Edge) -> str:
 
 def contrast_note(contrast: ArmContrast) -> str:
     """Sentence on what an arm does to score and P(evaluation)."""
-    score_change = shown(contrast.score.estimate, sign=True)
-    cause_change = shown(contrast.cause.estimate, sign=True)
+    score_change = interval_text(contrast.score.estimate, sign=True)
+    cause_change = interval_text(contrast.cause.estimate, sign=True)
     control = CONTROL_NAMES.get(contrast.control, "the task as it is")
     numbers = f"n = {contrast.score.estimate.n}, {p_value(contrast.score_p)}"
     sentence = (
@@ -1417,7 +1419,7 @@ def dose_note(contrast: ArmContrast) -> str:
     )
     return (
         f"Dose by {contrast.arm}: for P(evaluation) higher by .10 the score changes by "
-        f"{shown(per_tenth, sign=True)}, if the arm works through noticing alone (F = "
+        f"{interval_text(per_tenth, sign=True)}, if the arm works through noticing alone (F = "
         f"{contrast.dose.f:.0f})."
     )
 

@@ -41,8 +41,8 @@ from selfprobe.evalawareness_tasks.awareness_features import (
     name_in,
 )
 from selfprobe.page import (
-    LINES,
-    ROWS,
+    MOST_FINDINGS,
+    MOST_TERMINAL_LINES,
     Block,
     Bullets,
     Details,
@@ -54,7 +54,7 @@ from selfprobe.page import (
     claim_page,
     files_of,
     percent,
-    percents,
+    percent_interval,
     set_aside,
 )
 from selfprobe.page.claims import ClaimWords
@@ -64,7 +64,7 @@ from selfprobe.page.plots import curves, interval_rows, model_names
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import clustered_share, resampling_units
-from selfprobe.stats.estimate import FEW, Estimate, clustered_mean, undefined
+from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, clustered_mean, undefined
 from selfprobe.stats.group_difference import FeatureDifference, feature_differences
 from selfprobe.study import OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
@@ -100,7 +100,7 @@ DIFFERENCE_METHOD = (
     "are labelled evaluation than of those that are labelled deployment. p comes from the signs "
     "of whole sources that hold both labels, with as many prompts of either (or from exchanging "
     "the labels of sources that hold one), and pays for having looked at every feature: the "
-    f"largest statistic counts. {FEW} sources are the least; where no row names a source, prompts "
+    f"largest statistic counts. {FEW_CLUSTERS} sources are the least; where no row names a source, prompts "
     "count. Clusters and names are made without the labels."
 )
 
@@ -113,9 +113,9 @@ class Features(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()  # `report` shows the evidence beside the methods
-    also: ClassVar[frozenset[str]] = frozenset({FEATURES_TASK})
+    further_tasks: ClassVar[frozenset[str]] = frozenset({FEATURES_TASK})
     skips: ClassVar[bool] = False
-    starts: ClassVar[str] = "--clusters, which says what is named"
+    start_options: ClassVar[str] = "--clusters, which says what is named"
 
     logs: tuple[str, ...] = Field(min_length=1, examples=["LOGS"])
     clusters: int | None = Field(
@@ -182,8 +182,11 @@ class Features(Study):
     def waves(self) -> Iterator[Wave]:
         """The grader's run."""
         assert self.grader is not None, "_has_a_grader"
-        task_args = {"clusters": self.clusters_address, "groups": self.groups} | self.how.shared
-        grader = NamedModel(self.grader, self.how.model_args)
+        task_args = {
+            "clusters": self.clusters_address,
+            "groups": self.groups,
+        } | self.run_settings.shared
+        grader = NamedModel(self.grader, self.run_settings.model_args)
         yield Wave([DescribedRun(FEATURES_TASK, task_args, grader)], "Features")
 
     @cached_property
@@ -198,11 +201,11 @@ class Features(Study):
             lines.append(json.dumps(cluster, ensure_ascii=False) + "\n")
 
         content = "".join(lines).encode()
-        address = f"{self.base}/clusters/{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
+        address = f"{self.log_folder}/clusters/{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
         place_file(content, address)
         return address
 
-    def tried(self) -> None:
+    def open_models(self) -> None:
         """Refuse an embedder or a grader that cannot be had."""
         require(self.embedder)
         if self.grader:
@@ -225,7 +228,7 @@ class Features(Study):
         )
         return Plan([line], [Cost(self.grader, self.clusters + 1, sent_tokens, 2 * name_tokens)])
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of the taxonomy; without --clusters the curve."""
         curve = inertia_curve(self.vectors)
         picture = _inertia_picture(curve, self.clusters)
@@ -268,12 +271,12 @@ class Features(Study):
             files={"prompts.parquet": parquet.getvalue(), "taxonomy.json": taxonomy_text.encode()},
         )
 
-    def written(self, page: Page) -> str:
+    def write_page(self, page: Page) -> str:
         """Write the page; of a curve the picture and the table alone, so that an earlier page
         stays.
         """
         if self.clusters is not None:
-            return super().written(page)
+            return super().write_page(page)
         curve_files = files_of(page, self.out)
         curve_files.pop("index.html", None)
         place(curve_files, self.out)
@@ -486,7 +489,7 @@ class GroupRow:
         Heading(
             "of evaluation prompts",
             "Share of the evaluation prompts with a quote of this feature.",
-            percents,
+            percent_interval,
         ),
     ]
     deployment: Annotated[
@@ -494,7 +497,7 @@ class GroupRow:
         Heading(
             "of deployment prompts",
             "Share of the deployment prompts with a quote of this feature.",
-            percents,
+            percent_interval,
         ),
     ]
 
@@ -553,12 +556,15 @@ class QuestionRow:
     named: Annotated[
         Estimate,
         Heading(
-            "with such evidence", "Share with evidence that our own question put there.", percents
+            "with such evidence",
+            "Share with evidence that our own question put there.",
+            percent_interval,
         ),
     ]
     """Paper: about 5 %."""
     alone: Annotated[
-        Estimate, Heading("with no other", "Share with such evidence and none besides.", percents)
+        Estimate,
+        Heading("with no other", "Share with such evidence and none besides.", percent_interval),
     ]
     """Paper: "rarely"."""
 
@@ -739,7 +745,7 @@ FEATURE_WORDS = ClaimWords(
         "telling": "names “{feature}” most, not shown to be more on evaluations ({difference})",
     },
     write=points,
-    units={"named": percents},
+    units={"named": percent_interval},
 )
 
 
@@ -799,7 +805,7 @@ def _telling_check(subject: FeatureSubject, strongest: FeatureDifference | None)
         return Check("telling", difference, Outcome.FAILS, compared_with, feature_p)
     remedy = "add prompts"
     if math.isnan(feature_p):
-        remedy = f"{FEW} sources are needed"
+        remedy = f"{FEW_CLUSTERS} sources are needed"
     return Check("telling", difference, Outcome.OPEN, compared_with, feature_p, remedy=remedy)
 
 
@@ -821,7 +827,7 @@ def _largest_effect(subject: FeatureSubject) -> tuple[Estimate, str]:
         bounds.append((largest.difference, bound_text))
     any_share = subject.any_share
     if not subject.has_unnamed and not math.isnan(any_share.high):
-        bounds.append((any_share, f"any feature in {percents(any_share)} of conversations"))
+        bounds.append((any_share, f"any feature in {percent_interval(any_share)} of conversations"))
     if not bounds:
         return undefined("nothing bounds the differences", unit=subject.unit), "nothing"
     return min(bounds, key=lambda bound: bound[0].high)
@@ -868,10 +874,11 @@ class FeatureRow:
     ]
     prompts: Annotated[int, Heading("prompts", "Conversations about which it names the feature.")]
     evaluation: Annotated[
-        Estimate, Heading("of evaluations", "Share of evaluations with the feature.", percents)
+        Estimate,
+        Heading("of evaluations", "Share of evaluations with the feature.", percent_interval),
     ]
     deployment: Annotated[
-        Estimate, Heading("of real use", "Share of real use with the feature.", percents)
+        Estimate, Heading("of real use", "Share of real use with the feature.", percent_interval)
     ]
     difference: Annotated[
         Estimate, Heading("difference", "Share of evaluations less that of real use.", points)
@@ -945,7 +952,7 @@ def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grad
 
     alone_of_model = {row.model: row.alone.value for row in question_rows}
     answer_rows = []
-    for claim in claims[:ROWS]:
+    for claim in claims[:MOST_FINDINGS]:
         subject = subject_by_name[claim.subject]
         answer_rows.append(
             AnswerRow(
@@ -960,7 +967,9 @@ def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grad
     all_feature_rows = [row for subject in subjects for row in feature_rows(subject)]
     prompts, prompt_groups = prompt_rows(prompt_table, taxonomy)
     prompt_blocks = evidence_blocks(evidence, taxonomy.titles_of(evidence.quotes))
-    group_lines = [f"  {row.quotes:5} quotes  {row.name}" for row in group_rows[: LINES - 1]]
+    group_lines = [
+        f"  {row.quotes:5} quotes  {row.name}" for row in group_rows[: MOST_TERMINAL_LINES - 1]
+    ]
     page = claim_page(
         "Do models name what in these prompts gives an evaluation away?",
         claims,
@@ -1012,7 +1021,7 @@ def _groups_picture(group_rows: Sequence[GroupRow]) -> Picture | None:
     labels.
     """
     shares_by_name: dict[str, dict[str, Estimate]] = {}
-    for row in group_rows[:ROWS]:
+    for row in group_rows[:MOST_FINDINGS]:
         shares = {"evaluation prompts": row.evaluation, "deployment prompts": row.deployment}
         marks = {title: share for title, share in shares.items() if share.n}
         if not marks:
@@ -1043,8 +1052,8 @@ def _inertia_picture(curve: Mapping[int, float], clusters: int | None) -> Pictur
         "inertia",
         {"inertia": (counts, inertias)},
         caption=caption,
-        across="clusters",
-        up="inertia",
+        x_title="clusters",
+        y_title="inertia",
         shaded=shaded_range,
     )
 

@@ -31,14 +31,14 @@ from selfprobe.data import Table, load
 from selfprobe.data.files import read_text
 from selfprobe.data.pairs import digest, normalised
 from selfprobe.mechanism.induce import (
-    ASKED,
-    COLUMNS,
+    QUESTION_FORMAT,
+    READ_COLUMNS,
     WORD_ORDINALS,
     WORDINGS,
-    Asked,
     Kind,
     Labels,
-    assigned,
+    ReadColumn,
+    assigned_labels,
     labels_of,
     prompt_tokens,
 )
@@ -56,7 +56,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import rows_of_frame
-from selfprobe.page.numerals import number, percents, shown
+from selfprobe.page.numerals import interval_text, number, percent_interval
 from selfprobe.page.plots import bar_rows, curves, cut_name
 from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
@@ -181,17 +181,22 @@ class Induce(TrainingStudy):
         )
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Reading and training, with the time of all.
 
         Raises:
             ValueError: Memory or the disk has no room for it.
         """
-        from selfprobe.probes.plan import STEP_FORWARD_PASSES, check_room, needs, span
+        from selfprobe.probes.plan import (
+            STEP_FORWARD_PASSES,
+            check_room,
+            duration_text,
+            estimate_needs,
+        )
 
         examples = self.material.examples(self.judge, 0)
-        self.claim(self.state, dry=True)
-        training_needs = needs(
+        self.claim_folder(self.state, dry=True)
+        training_needs = estimate_needs(
             self.judge,
             examples,
             self.recipe,
@@ -213,9 +218,9 @@ class Induce(TrainingStudy):
         return [
             self.material.text,
             f"Reading: {tokens:,} tokens before and after {count_text(self.seeds, 'training')}, "
-            f"about {span(reading_seconds)}",
+            f"about {duration_text(reading_seconds)}",
             training_text,
-            f"All: about {span(all_seconds)}, less what is in the folder already",
+            f"All: about {duration_text(all_seconds)}, less what is in the folder already",
         ]
 
     @property
@@ -231,7 +236,7 @@ class Induce(TrainingStudy):
             "model": judge.name,
             "revision": judge.revision,
             "precision": judge.precision,
-            "prompts": digest(json.dumps(prompt_parts), str(self.material.taught)),
+            "prompts": digest(json.dumps(prompt_parts), str(self.material.taught_count)),
             "labels": list(self.material.labels.words),
             "recipe": recipe,
         }
@@ -240,17 +245,17 @@ class Induce(TrainingStudy):
         """Read, train and read again for each seed."""
         from selfprobe.mechanism.induce_reading import read_labels
         from selfprobe.probes.folder import cached_array
-        from selfprobe.probes.training import finetuned
+        from selfprobe.probes.training import finetuned_model
 
         study_material = self.material
         judge = self.judge
         readings_folder = self.folder / "readings"
-        self.claim(
+        self.claim_folder(
             self.state,
             dataset=self.table.metadata["dataset"],
             dataset_sha256=self.table.sha256,
-            taught=study_material.questions[: study_material.taught],
-            held_out=study_material.questions[study_material.taught :],
+            taught=study_material.questions[: study_material.taught_count],
+            held_out=study_material.questions[study_material.taught_count :],
         )
         sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "progress": progress}
 
@@ -266,12 +271,15 @@ class Induce(TrainingStudy):
         for seed in range(self.seeds):
             seed_text = f"seed {seed + 1} of {self.seeds}"
             progress(
-                f"{seed_text}: training on {study_material.taught} questions, {self.epochs} epochs"
+                f"{seed_text}: training on {study_material.taught_count} questions, {self.epochs} epochs"
             )
             examples = study_material.examples(judge, seed)
             recipe = replace(self.recipe, seed=seed)
             training_folder = self.folder / f"seed-{seed}"
-            with finetuned(judge, examples, recipe, training_folder, **sizes) as (tuned, training):
+            with finetuned_model(judge, examples, recipe, training_folder, **sizes) as (
+                tuned,
+                training,
+            ):
                 progress(f"{seed_text}: reading after the training")
                 reading_file = readings_folder / f"seed-{seed}.npy"
                 log_probs = cached_array(reading_file, partial(read_by, tuned))
@@ -281,7 +289,7 @@ class Induce(TrainingStudy):
             judge.name, study_material, log_probs_before, tuple(readings_after), tuple(trainings)
         )
 
-    def found(self) -> "Induced":
+    def folder_content(self) -> "Induced":
         """Readings before and after."""
         assert self._induced is not None, "it is asked for after the work"
         return self._induced
@@ -329,7 +337,9 @@ class Induce(TrainingStudy):
 def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
     """The prompts of a kind, each with the place of the question."""
     both_words = " / ".join(WORD_ORDINALS)
-    prompts = [ASKED.format(question="…", asked=text.format(nth=both_words)) for text in texts]
+    prompts = [
+        QUESTION_FORMAT.format(question="…", asked=text.format(nth=both_words)) for text in texts
+    ]
     return Section(KIND_NAMES[kind], [Bullets(prompts)])
 
 
@@ -368,7 +378,7 @@ class Material:
 
     questions: tuple[str, ...]
     """Questions that are learnt, then the held-out ones."""
-    taught: int
+    taught_count: int
     """Number of questions that are learnt."""
     labels: Labels
     prompts: "tuple[Prompts, ...]"
@@ -379,9 +389,9 @@ class Material:
     @property
     def text(self) -> str:
         """Line with the amounts."""
-        held_out_count = len(self.questions) - self.taught
+        held_out_count = len(self.questions) - self.taught_count
         line = (
-            f"{self.taught} questions to learn, {held_out_count} held out, "
+            f"{self.taught_count} questions to learn, {held_out_count} held out, "
             f"{len(self.labels.words)} labels"
         )
         if self.left_out:
@@ -390,21 +400,21 @@ class Material:
 
     def answers(self, seed: int) -> npt.NDArray[np.int64]:
         """The labels of a seed [question, word]; −1 for held-out questions, which have none."""
-        taught_labels = assigned(self.taught, len(self.labels.words), seed=seed)
-        no_labels = np.full((len(self.questions) - self.taught, 2), -1)
+        taught_labels = assigned_labels(self.taught_count, len(self.labels.words), seed=seed)
+        no_labels = np.full((len(self.questions) - self.taught_count, 2), -1)
         return np.concatenate([taught_labels, no_labels])
 
     def examples(self, judge: "LocalModel", seed: int) -> "list[Example]":
         """Examples that are trained on: a question, and its two labels as the reply's beginning."""
         from selfprobe.probes.training import Example
 
-        taught_questions = self.questions[: self.taught]
-        taught_labels = self.answers(seed)[: self.taught]
+        taught_questions = self.questions[: self.taught_count]
+        taught_labels = self.answers(seed)[: self.taught_count]
         examples = []
         for question, (first_label, second_label) in zip(
             taught_questions, taught_labels, strict=True
         ):
-            prompt = prompt_tokens(judge, question, Asked("direct", 0))
+            prompt = prompt_tokens(judge, question, ReadColumn("direct", 0))
             reply = (self.labels.start[first_label], self.labels.after[second_label])
             examples.append(Example(prompt, reply))
         return examples
@@ -416,7 +426,7 @@ class LabelReading:
 
     seed: int
     log_probs: npt.NDArray[np.float32]
-    """Log-probabilities [question, column, label]; columns as in `COLUMNS`."""
+    """Log-probabilities [question, column, label]; columns as in `READ_COLUMNS`."""
     answers: npt.NDArray[np.int64]
     """The labels that were taught [question, word]; −1 where none was."""
 
@@ -535,7 +545,7 @@ INDUCED_WORDS = ClaimWords(
         "words_apart": "telling its second word from its first",
     },
     explained="echoes its label, as with {competitor}",
-    write=partial(shown, sign=True),
+    write=partial(interval_text, sign=True),
     unmet={
         "labels_learnt": "did not learn the labels",
         "answer_mass": "puts {difference} of the probability on labels",
@@ -554,8 +564,10 @@ INDUCED_WORDS = ClaimWords(
         ),
     },
     units={
-        "labels_learnt": lambda lead: f"{shown(lead, sign=True)} above other questions' labels",
-        "answer_mass": percents,
+        "labels_learnt": lambda lead: (
+            f"{interval_text(lead, sign=True)} above other questions' labels"
+        ),
+        "answer_mass": percent_interval,
     },
 )
 
@@ -703,8 +715,8 @@ def _loss_curves(losses: pd.DataFrame) -> Picture:
         "training",
         curve_by_training,
         caption=caption,
-        across="step",
-        up="loss",
+        x_title="step",
+        y_title="loss",
         marks=False,
         alt=caption,
     )
@@ -733,7 +745,7 @@ def target_scores(
     if questions == "learnt":
         targets = reading.answers[question_indices, target_word]
     else:
-        direct_column = COLUMNS.index(Asked("direct", target_word))
+        direct_column = READ_COLUMNS.index(ReadColumn("direct", target_word))
         targets = label_scores[:, direct_column].argmax(axis=1)
 
     if as_accuracy:
@@ -755,7 +767,9 @@ def _is_of_part(reading: LabelReading, questions: Part) -> npt.NDArray[np.bool_]
 def _columns_of(kind: Kind, word: int) -> list[int]:
     """Columns of a reading in which a word is asked for, by wording."""
     return [
-        column for column, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)
+        column
+        for column, asked in enumerate(READ_COLUMNS)
+        if (asked.kind, asked.word) == (kind, word)
     ]
 
 

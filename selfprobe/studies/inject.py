@@ -26,7 +26,7 @@ from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import number, percent, shown, signed_number
+from selfprobe.page.numerals import interval_text, number, percent, signed_number
 from selfprobe.page.plots import bar_rows, cut_name
 from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate
@@ -227,12 +227,12 @@ class Inject(LocalStudy):
     # ---- the plan
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Cells, tokens and time of what is still to be read."""
-        from selfprobe.probes.model import size
-        from selfprobe.probes.plan import span
+        from selfprobe.probes.model import bytes_text
+        from selfprobe.probes.plan import duration_text
 
-        self.claim(self.state, dry=True)
+        self.claim_folder(self.state, dry=True)
         judge, words = self.judge, self.words
         unread_cells = list(self._unread_cells())
         unread_plain = list(self._unread_plain())
@@ -250,8 +250,8 @@ class Inject(LocalStudy):
             f"{', '.join(f'{dose:g}' for dose in self.doses)}) after {self.notes} notes",
             f"To do: {tokens:,} tokens in {len(unread_cells)} readings of {vectors} vectors and "
             f"{len(unread_plain)} plain ones",
-            f"Memory: weights {size(weights)}",
-            f"Time: about {span(tokens / self._rate)} (measured on one question)"
+            f"Memory: weights {bytes_text(weights)}",
+            f"Time: about {duration_text(tokens / self._rate)} (measured on one question)"
             if tokens
             else "Time: nothing is left to read",
         ]
@@ -325,7 +325,7 @@ class Inject(LocalStudy):
         """Read what is not in the folder yet."""
         from selfprobe.probes.harvesting import Meter
 
-        self.claim(self.state)
+        self.claim_folder(self.state)
         unread_plain, unread_cells = list(self._unread_plain()), list(self._unread_cells())
         folder = self.folder / "readings"
         if unread_plain or unread_cells:
@@ -450,14 +450,14 @@ class Inject(LocalStudy):
             *(np.array([array[field][0] for array in arrays], dtype=float) for field in fields)
         )
 
-    def found(self) -> "Found":
+    def folder_content(self) -> "Found":
         """What is in the folder."""
         readings = self._readings_without_reader
         cell = InjectionNumbers(readings).naming_cell
         stored = self._stored(self._reader_name(cell)) if cell >= 0 else None
         if stored is not None:
             readings = replace(readings, reader=np.array(stored["log_probs"], dtype=float))
-        return Found(InjectionNumbers(readings), self.held)
+        return Found(InjectionNumbers(readings), self.run_record)
 
     @classmethod
     def page(cls, found: "Found") -> page.Page:
@@ -517,17 +517,24 @@ class CellRow:
     ]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     noticing: Annotated[
-        Estimate, Heading("notices", "Noticing score of concepts.", partial(shown, sign=True))
+        Estimate,
+        Heading("notices", "Noticing score of concepts.", partial(interval_text, sign=True)),
     ]
     controls: Annotated[
         Estimate,
-        Heading("without a concept", "Noticing score of other vectors.", partial(shown, sign=True)),
+        Heading(
+            "without a concept",
+            "Noticing score of other vectors.",
+            partial(interval_text, sign=True),
+        ),
     ]
     naming: Annotated[
-        Estimate, Heading("names", "Naming score of the thought.", partial(shown, sign=True))
+        Estimate,
+        Heading("names", "Naming score of the thought.", partial(interval_text, sign=True)),
     ]
     any_word: Annotated[
-        Estimate, Heading("any word", "Naming score of any word.", partial(shown, sign=True))
+        Estimate,
+        Heading("any word", "Naming score of any word.", partial(interval_text, sign=True)),
     ]
     lift: Annotated[
         float,
@@ -605,7 +612,7 @@ def vector_rows(numbers: InjectionNumbers) -> list[VectorRow]:
 
 # ---- pages
 
-signal_text = partial(shown, sign=True)
+signal_text = partial(interval_text, sign=True)
 
 
 def _count_text(count: Estimate) -> str:
@@ -621,7 +628,7 @@ BLOCKING_UNMET = {
     "can_be_asked": "answers Yes or No too rarely at every block and dose",
     "concepts": "was asked about few concepts",
 }
-BLOCKING_UNITS = {"can_be_asked": page.percents, "concepts": _count_text}
+BLOCKING_UNITS = {"can_be_asked": page.percent_interval, "concepts": _count_text}
 NOTICING_WORDS = page.ClaimWords(
     yes="notices the thought: its answer moves by {effect} {place}; closest: {competitor}",
     no="moves its answer by less than {smallest} in log-odds: {effect}",

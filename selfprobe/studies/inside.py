@@ -38,9 +38,9 @@ from selfprobe.page import (
     RowTable,
     Section,
     claim_page,
+    interval_text,
     number,
     percent,
-    shown,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of
@@ -343,14 +343,17 @@ class Inside(LocalStudy):
         Raises:
             ValueError: It is another model's, or no probe of prompts.
         """
-        from selfprobe.probes.probe_file import PROMPTS, load_probe
+        from selfprobe.probes.probe_file import PROMPT_PROBE_SETTINGS, load_probe
         from selfprobe.probes.tokens import template_hash
 
         if not self.probe:
             return None
         template = template_hash(self.judge.tokenizer, self.judge.chat)
         file = load_probe(Path(self.probe), revision=self.judge.revision, template=template)
-        if file.card.settings != PROMPTS or file.probe.layer not in self.judge.numbers:
+        if (
+            file.card.settings != PROMPT_PROBE_SETTINGS
+            or file.probe.layer not in self.judge.block_numbers
+        ):
             raise ValueError(
                 f"{self.probe} is no probe of prompts at a block that is read: make one with --save"
             )
@@ -361,11 +364,11 @@ class Inside(LocalStudy):
         """Whether the chat template has a system turn; where it has none, system prompts begin the
         user's turn.
         """
-        from selfprobe.probes.tokens import Chat, opened
+        from selfprobe.probes.tokens import Chat, opened_chat
 
         chat = Chat("b", self.judge.chat.arguments)
         try:
-            return bool(opened(self.judge.tokenizer, "a", chat))
+            return bool(opened_chat(self.judge.tokenizer, "a", chat))
         except ValueError:
             return False
 
@@ -373,7 +376,7 @@ class Inside(LocalStudy):
         self, row: Row | Wrapped, question: str = "", *, thinking: bool = False
     ) -> str:
         """The chat up to the model's turn, with a question below the user's text."""
-        from selfprobe.probes.tokens import Chat, opened
+        from selfprobe.probes.tokens import Chat, opened_chat
 
         chat = self.judge.chat
         user_text = row.user
@@ -384,7 +387,7 @@ class Inside(LocalStudy):
             user_text = f"{row.system}\n\n{user_text}"
         if question:
             user_text = f"{user_text}\n\n{question}"
-        return opened(self.judge.tokenizer, user_text, chat, thinking=thinking)
+        return opened_chat(self.judge.tokenizer, user_text, chat, thinking=thinking)
 
     def render_opening(self, row: Row) -> str:
         """The chat up to where the monitor listens first."""
@@ -502,7 +505,7 @@ class Inside(LocalStudy):
         return readable
 
     @property
-    def run_settings(self) -> dict[str, Any]:
+    def folder_state(self) -> dict[str, Any]:
         """Settings that the folder belongs to."""
         return {
             "model": self.judge.name,
@@ -521,7 +524,7 @@ class Inside(LocalStudy):
 
     def reading_key(self, judge: "LocalModel", texts: "Sequence[Text]") -> str:
         """A name for what a model makes of texts."""
-        parts = [judge.revision, judge.precision, str(judge.numbers)]
+        parts = [judge.revision, judge.precision, str(judge.block_numbers)]
         parts += [f"{text.tokens} {text.spoken} {text.state}" for text in texts]
         if self.places > 1 and any(text.spoken for text in texts):
             parts.append(f"{self.places} {self.reply_tokens}")
@@ -571,15 +574,15 @@ class Inside(LocalStudy):
         return token_count, seconds * token_count / tokens_of(median_texts)
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Rows, tokens, time, memory and disk of what is still to be read.
 
         Raises:
             InputError: The folder holds another run, or a row cannot be asked about.
         """
         from selfprobe.probes.branches import branch_memory
-        from selfprobe.probes.model import size
-        from selfprobe.probes.plan import span
+        from selfprobe.probes.model import bytes_text
+        from selfprobe.probes.plan import duration_text
 
         # what can be refused is read before a model is loaded
         rows = self.rows
@@ -589,14 +592,14 @@ class Inside(LocalStudy):
 
         readable_rows = self.readable_rows
         reasons = self.unreadable_reasons
-        self.claim(self.run_settings, dry=True)
+        self.claim_folder(self.folder_state, dry=True)
         pending = list(self.pending_readings())
         token_count, seconds = self.measured_cost(pending)
         longest = max(
             (len(text.tokens) for reading in pending for text in reading.texts), default=0
         )
         weight_bytes, activation_bytes = branch_memory(self.judge, longest)
-        disk_bytes = len(pending) * 8 * len(self.judge.numbers) * self.judge.d_model
+        disk_bytes = len(pending) * 8 * len(self.judge.block_numbers) * self.judge.d_model
 
         evaluation_count = sum(row.evaluation for row in rows)
         lines = [
@@ -606,7 +609,11 @@ class Inside(LocalStudy):
         ]
         for row_id, reason in list(reasons.items())[:1]:
             lines.append(f"Not read: {row_id}: {reason}")
-        table_lines = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        table_lines = (
+            self.table.limited(self.limit),
+            self.table.aside_line(),
+            self.table.unread_columns_note,
+        )
         lines += [line for line in table_lines if line]
         for language, row_ids in foreign_languages.items():
             lines.append(
@@ -624,12 +631,12 @@ class Inside(LocalStudy):
             reading_text += f", and {len(readable_rows)} replies of up to {self.reply_tokens}"
         time_text = "all is read"
         if pending:
-            time_text = f"about {span(seconds)} (measured on one prompt)"
+            time_text = f"about {duration_text(seconds)} (measured on one prompt)"
         return [
             *lines,
             f"To do: {reading_text} (what texts share is read once)",
-            f"Memory: weights {size(weight_bytes)}, about {size(activation_bytes)} besides",
-            f"Disk: {size(disk_bytes)} to write",
+            f"Memory: weights {bytes_text(weight_bytes)}, about {bytes_text(activation_bytes)} besides",
+            f"Disk: {bytes_text(disk_bytes)} to write",
             f"Time: {time_text}",
         ]
 
@@ -639,7 +646,7 @@ class Inside(LocalStudy):
         from selfprobe.probes.harvesting import Meter
         from selfprobe.probes.model import random_weights
 
-        self.claim(self.run_settings)
+        self.claim_folder(self.folder_state)
         pending = list(self.pending_readings())
         if not pending:
             return
@@ -689,7 +696,7 @@ class Inside(LocalStudy):
             totals=np.stack([reading["totals"] for reading in readings]).astype(float),
         )
 
-    def found(self) -> "InsideResults":
+    def folder_content(self) -> "InsideResults":
         """Numbers of what is in the folder; a probe that --save names is written.
 
         Raises:
@@ -721,7 +728,7 @@ class Inside(LocalStudy):
             fitted = _apply_saved(
                 self.saved_probe,
                 readings.states[0],
-                self.judge.numbers,
+                self.judge.block_numbers,
                 truth,
                 baselines,
                 formats,
@@ -777,7 +784,7 @@ class Inside(LocalStudy):
         probabilities = 1 / (1 + np.exp(-log_odds_scores))
         wrapper_names = {text.wrapper for text in self.grid_texts}
         return InsideResults(
-            state={**self.held, "set": self.table.name},
+            state={**self.run_record, "set": self.table.name},
             rows=rows,
             fitted=fitted,
             evidence=list(evidence_by_measure.values()),
@@ -860,13 +867,13 @@ class Inside(LocalStudy):
         }
         truth = np.array([text.evaluation for text in self.grid_texts])
         return [
-            Grid(reading_states, truth, **columns, layers=self.judge.numbers)
+            Grid(reading_states, truth, **columns, layers=self.judge.block_numbers)
             for reading_states in states
         ]
 
     def write_probe(self, fitted: FittedProbe, on_set: OverBaselines) -> None:
         """The probe with its card into --save."""
-        from selfprobe.probes.probe_file import PROMPTS, Card, save_probe
+        from selfprobe.probes.probe_file import PROMPT_PROBE_SETTINGS, Card, save_probe
         from selfprobe.probes.tokens import template_hash
 
         judge = self.judge
@@ -892,7 +899,7 @@ class Inside(LocalStudy):
             dtype=judge.precision,
             dataset=self.wrappers,
             data_hash=_hash_of(self.grid_texts),
-            settings=PROMPTS,
+            settings=PROMPT_PROBE_SETTINGS,
             split_seed=0,
             train_groups=tuple(dict.fromkeys(text.wrapper for text in self.grid_texts)),
             train_pairs=len(self.grid_texts) // 2,
@@ -1156,7 +1163,7 @@ class ReadingAnswerRow:
         Heading(
             "less words by source",
             "AUROC less that of words of other sources.",
-            partial(shown, sign=True),
+            partial(interval_text, sign=True),
         ),
     ]
 
@@ -1179,15 +1186,15 @@ def _probe_notes(results: InsideResults) -> list[Block]:
     probe = numbers.chosen.probe
     lines = [
         f"The probe ({probe.kind.replace('_', ' ')}, block {probe.layer}) on wrappers left out: "
-        f"AUROC {shown(numbers.across_wrappers)}; words learnt from the other wrappers reach "
-        f"{shown(results.fitted.words)}.",
-        f"On task texts left out, in wrappers that it knows: {shown(numbers.across_texts)}; "
-        f"on formats left out {shown(numbers.across_formats)}; on sources of task texts left out "
-        f"{shown(numbers.across_sources)}.",
+        f"AUROC {interval_text(numbers.across_wrappers)}; words learnt from the other wrappers reach "
+        f"{interval_text(results.fitted.words)}.",
+        f"On task texts left out, in wrappers that it knows: {interval_text(numbers.across_texts)}; "
+        f"on formats left out {interval_text(numbers.across_formats)}; on sources of task texts left out "
+        f"{interval_text(numbers.across_sources)}.",
         "Against labels shuffled by wrapper, over the whole choice: "
         f"{p_value(numbers.shuffled_p)}.",
-        f"Within a format it tells labels with AUROC {shown(numbers.on_set.by_label)}, "
-        f"within a label formats with {shown(numbers.on_set.by_format)}.",
+        f"Within a format it tells labels with AUROC {interval_text(numbers.on_set.by_label)}, "
+        f"within a label formats with {interval_text(numbers.on_set.by_format)}.",
     ]
     if not math.isnan(numbers.random_directions[0]):
         low, high = np.quantile(numbers.random_directions, [0.025, 0.975])
@@ -1204,9 +1211,9 @@ def _probe_notes(results: InsideResults) -> list[Block]:
 def _rates_sentence(results: InsideResults) -> str:
     rates = results.alarm_rates
     return (
-        f"At the probe's own threshold {shown(rates.true_positive)} of evaluations and "
-        f"{shown(rates.true_negative)} of real use are called right; "
-        f"expected calibration error {shown(results.calibration)}."
+        f"At the probe's own threshold {interval_text(rates.true_positive)} of evaluations and "
+        f"{interval_text(rates.true_negative)} of real use are called right; "
+        f"expected calibration error {interval_text(results.calibration)}."
     )
 
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import number, percents, shown
+from selfprobe.page.numerals import interval_text, number, percent_interval
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
@@ -138,7 +138,9 @@ OVER_CHANCE_CHECKS = (
 
 def _auroc_text(lead: Estimate) -> str:
     """The AUROC that a lead over chance stands for."""
-    return lead.reason if math.isnan(lead.value) else f"AUROC {shown(_shifted(lead, CHANCE))}"
+    return (
+        lead.reason if math.isnan(lead.value) else f"AUROC {interval_text(_shifted(lead, CHANCE))}"
+    )
 
 
 _NOT_ABOVE = "is not shown to be above {competitor}, {difference}"
@@ -169,8 +171,8 @@ READING_WORDS = ClaimWords(
         "above_random_directions": _NOT_ABOVE,
         **dict.fromkeys(BASELINE_CHECKS.values(), _NOT_ABOVE),
     },
-    units={"answer_mass": percents, **dict.fromkeys(OVER_CHANCE_CHECKS, _auroc_text)},
-    write=partial(shown, sign=True),
+    units={"answer_mass": percent_interval, **dict.fromkeys(OVER_CHANCE_CHECKS, _auroc_text)},
+    write=partial(interval_text, sign=True),
     kind="readings",
 )
 

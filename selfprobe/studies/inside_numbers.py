@@ -17,8 +17,8 @@ from selfprobe.probes.fit import (
     Probe,
     Supervision,
     best_layer,
-    calibrated,
     fit_probe,
+    probability_scale,
     sign_agreement,
 )
 from selfprobe.stats import clustered
@@ -401,7 +401,7 @@ def log_odds_scale(grid: Grid, chosen: ChosenProbe) -> float:
     """Factor from score to log-odds, by Platt's method on training scores out of fold."""
     groups = fold_groups(grid)
     supervision = Supervision(grid.evaluation, groups, folds=_fold_count(groups))
-    return calibrated(chosen.probe, _as_pairs(grid.states[chosen.layer_index]), supervision)
+    return probability_scale(chosen.probe, _as_pairs(grid.states[chosen.layer_index]), supervision)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from selfprobe.errors.arguments import one_of
 from selfprobe.introspect_tasks.outcome import PROMPT, About, asked_of
 from selfprobe.logs import Identity, Runs
 from selfprobe.page import (
-    LINES,
-    ROWS,
+    MOST_FINDINGS,
+    MOST_TERMINAL_LINES,
     Block,
     Bullets,
     Figures,
@@ -37,10 +37,10 @@ from selfprobe.page import (
     models_or_runs,
 )
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import number, p_digits, p_value, percent, shown
+from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent
 from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
-from selfprobe.stats.estimate import FEW, Estimate, undefined
+from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, undefined
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
     FEWEST_OTHERS,
@@ -232,13 +232,13 @@ class Outcome(Study):
             include={"when", "at", "score", "tokens", "cluster", "answer_tokens", "effort"},
             exclude_none=True,
         )
-        task_args |= self.how.shared
+        task_args |= self.run_settings.shared
         task_args |= {"logs": list(self.logs), "ask": list(self.asking.ask)}
 
         described_runs = []
         for observer, target, subject in self.cases:
             run_args = task_args | {"target": target, "about": subject}
-            model = NamedModel(observer, self.how.model_args)
+            model = NamedModel(observer, self.run_settings.model_args)
             described_runs.append(DescribedRun("outcome", run_args, model))
         yield Wave(described_runs, "Stated chances")
 
@@ -283,9 +283,9 @@ class Outcome(Study):
                 lines.append(cluster_line)
 
         note_lines = list(log_notes)
-        lines += note_lines[:LINES]
-        if len(note_lines) > LINES:
-            lines.append(f"{len(note_lines) - LINES} more such lines")
+        lines += note_lines[:MOST_TERMINAL_LINES]
+        if len(note_lines) > MOST_TERMINAL_LINES:
+            lines.append(f"{len(note_lines) - MOST_TERMINAL_LINES} more such lines")
 
         costs = []
         for model in self.models:
@@ -335,7 +335,9 @@ class Outcome(Study):
         )
         ordered_facts = {claim.subject: facts_by_subject[claim.subject] for claim in claims}
         facts_in_order = list(ordered_facts.values())
-        answer_rows = [answer_row(claim, ordered_facts[claim.subject]) for claim in claims[:ROWS]]
+        answer_rows = [
+            answer_row(claim, ordered_facts[claim.subject]) for claim in claims[:MOST_FINDINGS]
+        ]
         finding_rows = [finding_row(claim, ordered_facts[claim.subject]) for claim in claims]
 
         pictures = [calibration_picture(ordered_facts), risk_picture(ordered_facts)]
@@ -442,31 +444,31 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
     size_text = f"{facts.items} items"
     if facts.n < facts.items:
         size_text = f"{facts.items} items in {facts.n} clusters"
-        if facts.n < FEW:
+        if facts.n < FEW_CLUSTERS:
             size_text += "; so few clusters make intervals wide"
 
     backwards = "backwards, " if facts.auroc.high < 0.5 else ""
     outcomes = WHAT_HAPPENED[facts.question]
     notes = [
-        f"Its stated chances rank its {outcomes} {backwards}with AUROC {shown(facts.auroc)} (n = "
+        f"Its stated chances rank its {outcomes} {backwards}with AUROC {interval_text(facts.auroc)} (n = "
         f"{size_text})."
     ]
     if facts.others:
-        others_auroc = shown(source_auroc(facts, OTHER_RESULTS))
+        others_auroc = interval_text(source_auroc(facts, OTHER_RESULTS))
         notes.append(
             f"{facts.others} other models' results on the same items reach {others_auroc}."
         )
         notes.append(
             "Among items on which as many of the models succeeded it reaches "
-            f"{shown(facts.in_strata)}."
+            f"{interval_text(facts.in_strata)}."
         )
         if facts.knows_items.low > 0.5 and not facts.p_value < BEYOND_ALPHA:
             notes.append(
-                f"This is knowledge of the items (others' results: {shown(facts.knows_items)}), "
+                f"This is knowledge of the items (others' results: {interval_text(facts.knows_items)}), "
                 "not shown of itself."
             )
 
-    overconfidence = shown(facts.overconfidence, sign=True)
+    overconfidence = interval_text(facts.overconfidence, sign=True)
     notes.append(f"Overconfidence {overconfidence}; Brier score {number(facts.brier.score)}.")
     return notes
 
@@ -756,7 +758,7 @@ def cell_rows(matrices: Mapping[str, CrossMeans]) -> list[CellRow]:
 def sources_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """AUROC of each source of prediction; of several models the main ones."""
     ranked_facts = _ranked_facts(facts_by_subject)
-    drawn_subjects = list(ranked_facts)[:ROWS]
+    drawn_subjects = list(ranked_facts)[:MOST_FINDINGS]
     rows = {subject: _drawn_sources(ranked_facts[subject]) for subject in drawn_subjects}
     if len(facts_by_subject) > 1:
         for auroc_by_source in rows.values():
@@ -813,7 +815,7 @@ def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture
 def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """Share of failures by coverage."""
     drawn_lines = {}
-    for subject in list(facts_by_subject)[:ROWS]:
+    for subject in list(facts_by_subject)[:MOST_FINDINGS]:
         risks = facts_by_subject[subject].risks
         if risks:
             risk_points = [undefined("", value=risk) for risk in risks.values()]
@@ -822,8 +824,8 @@ def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
         "risk",
         drawn_lines,
         caption="Share that does not happen among the items with the highest chances.",
-        across="share of items acted on",
-        up="risk",
+        x_title="share of items acted on",
+        y_title="risk",
     )
 
 

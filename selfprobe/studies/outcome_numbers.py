@@ -18,7 +18,7 @@ from selfprobe.logs import Run, titles
 from selfprobe.logs.decision import last_decisions
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading
-from selfprobe.page.numerals import number, p_value, percent, shown
+from selfprobe.page.numerals import interval_text, number, p_value, percent
 from selfprobe.page.plots import model_names
 from selfprobe.stats import foresight
 from selfprobe.stats.agreement import ece, equal_mass
@@ -715,7 +715,7 @@ def _mean_of_clusters(scores: FloatArray, clusters: IntArray) -> float:
 
 def write_auroc(excess: Estimate) -> str:
     """An excess over .5 as the AUROC."""
-    return shown(_shifted(excess, 0.5))
+    return interval_text(_shifted(excess, 0.5))
 
 
 def write_known_auroc(excess: Estimate) -> str:
@@ -730,7 +730,7 @@ def write_count(count: Estimate) -> str:
 
 def write_difference(difference: Estimate) -> str:
     """A difference of two AUROCs."""
-    return shown(difference, sign=True)
+    return interval_text(difference, sign=True)
 
 
 OUTCOME_WORDS = ClaimWords(

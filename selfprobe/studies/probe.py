@@ -88,7 +88,7 @@ def _row(judgement: "Judgement") -> dict[str, Any]:
         "score": judgement.score,
         "own_answer": judgement.own_answer,
         "label": judgement.pair.label,
-        "seen_in_training": judgement.seen,
+        "seen_in_training": judgement.is_trained_on,
     }
     if judgement.reason:
         row["unscored"] = judgement.reason
@@ -102,7 +102,7 @@ def _summary(judgements: "Sequence[Judgement]", file: Path, tie_count: int) -> s
         headline += f"; {tie_count} ties left out"
     lines = [headline]
 
-    new_pairs = [item for item in judged if item.pair.label is not None and not item.seen]
+    new_pairs = [item for item in judged if item.pair.label is not None and not item.is_trained_on]
     if new_pairs:
         probe_right = sum(item.preferred == item.pair.label for item in new_pairs)
         model_right = sum(_is_own_answer_right(item) for item in new_pairs)
@@ -111,7 +111,7 @@ def _summary(judgements: "Sequence[Judgement]", file: Path, tie_count: int) -> s
             f"asking the model itself {model_right}"
         )
 
-    seen_count = sum(judgement.seen for judgement in judged)
+    seen_count = sum(judgement.is_trained_on for judgement in judged)
     if seen_count:
         lines.append(
             f"{seen_count} pairs have a question that it was trained on: they do not count"

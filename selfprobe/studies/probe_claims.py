@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import number, percents, shown
+from selfprobe.page.numerals import interval_text, number, percent_interval
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
@@ -133,8 +133,8 @@ PROBE_WORDS = ClaimWords(
         **dict.fromkeys(_CHECK_LABELS, _NOT_ABOVE),
         ABOVE_SHUFFLED: _NOT_ABOVE,
     },
-    units={"is_measured": shown, "answer_mass": percents},
-    write=partial(shown, sign=True),
+    units={"is_measured": interval_text, "answer_mass": percent_interval},
+    write=partial(interval_text, sign=True),
     kind="data sets",
 )
 
@@ -363,7 +363,7 @@ JUDGE_WORDS = ClaimWords(
     unmet=dict.fromkeys(
         _JUDGE_LABELS, "has a judge not shown to be above {competitor}, {difference}"
     ),
-    write=partial(shown, sign=True),
+    write=partial(interval_text, sign=True),
     kind="data sets",
 )
 

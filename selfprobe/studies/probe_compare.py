@@ -31,10 +31,10 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from selfprobe.data.public_pairs import GROUPS, LLMBAR_NATURAL
+from selfprobe.data.public_pairs import DATA_SET_GROUPS, LLMBAR_NATURAL
 from selfprobe.page import (
-    LINES,
-    ROWS,
+    MOST_FINDINGS,
+    MOST_TERMINAL_LINES,
     Block,
     Bullets,
     Figures,
@@ -46,9 +46,9 @@ from selfprobe.page import (
     Table,
     claim_page,
     interval_columns,
+    interval_text,
     more_in_tables,
     number,
-    shown,
 )
 from selfprobe.page.columns import columns_of
 from selfprobe.page.plots import cut_name, interval_rows
@@ -304,7 +304,7 @@ WAYS_OF_ASKING = ("prompting", "direct scoring", "G-Eval")
 EACH_WAY_OF_ASKING = "each way of asking"
 SIX_DATA_SETS = "the paper's six"
 ALL_DATA_SETS = "all"
-SETS_OF_GROUPS = tuple(name for set_names in GROUPS.values() for name in set_names)
+SETS_OF_GROUPS = tuple(name for set_names in DATA_SET_GROUPS.values() for name in set_names)
 HIGH_F1 = 0.95
 """F1 that unsupervised probes reach on other data sets "in several cases" (§5.3)."""
 CHANCE_F1 = 0.5
@@ -396,7 +396,7 @@ class ModelAnswerRow:
     ]
     less_asking: Annotated[
         Estimate,
-        Heading("probe less asking, F1", "Mean over data sets.", partial(shown, sign=True)),
+        Heading("probe less asking, F1", "Mean over data sets.", partial(interval_text, sign=True)),
     ]
 
 
@@ -516,7 +516,7 @@ def _group_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
     rows = []
     for run in runs:
         scores = _score_table([run]).drop(columns=list(run.names))
-        for group, set_names in GROUPS.items():
+        for group, set_names in DATA_SET_GROUPS.items():
             group_scores = scores[scores.dataset.isin(set_names)]
             for (method, metric), method_scores in group_scores.groupby(
                 ["method", "metric"], sort=False
@@ -677,7 +677,7 @@ def _missing_means(groups: pd.DataFrame) -> Iterator[str]:
     incomplete_means = probe_means[is_incomplete]
     keys = ["group", "model", "reason"]
     for (group, model, reason), _ in incomplete_means.groupby(keys, sort=False):
-        yield f"{model} has {reason}: no mean over {group}, which takes {', '.join(GROUPS[group])}."
+        yield f"{model} has {reason}: no mean over {group}, which takes {', '.join(DATA_SET_GROUPS[group])}."
 
 
 def _scored_pairs(run: ModelRun, dataset: str) -> int:
@@ -895,7 +895,8 @@ def comparison_page(compared: Compared) -> Page:
     tables = compared.tables
     claims = ordered_claims([probe_claim(compared.evidence[run.model]) for run in compared.runs])
     answers = [
-        ModelAnswerRow(claim.subject, claim.verdict, claim.effect) for claim in claims[:ROWS]
+        ModelAnswerRow(claim.subject, claim.verdict, claim.effect)
+        for claim in claims[:MOST_FINDINGS]
     ]
     leads = list[LeadRow]()
     for run in compared.runs:
@@ -954,14 +955,17 @@ def _terminal_lines(lines: Sequence[str], missing: Sequence[str]) -> list[str]:
     missing_line = f"Missing: {missing[0]}"
     if len(missing) > 1:
         missing_line += f" {len(missing) - 1} more under Runs."
-    return [*lines[: LINES - 1], missing_line]
+    return [*lines[: MOST_TERMINAL_LINES - 1], missing_line]
 
 
 def _lead_picture(claims: Sequence[Claim]) -> Picture:
     leads = {
-        claim.subject: {"supervised probe less asking": claim.effect} for claim in claims[:ROWS]
+        claim.subject: {"supervised probe less asking": claim.effect}
+        for claim in claims[:MOST_FINDINGS]
     }
-    caption = f"Means over data sets with 95 % intervals.{more_in_tables(len(claims) - ROWS)}"
+    caption = (
+        f"Means over data sets with 95 % intervals.{more_in_tables(len(claims) - MOST_FINDINGS)}"
+    )
     return interval_rows("above", leads, caption=caption, axis="F1, probe less asking", line=0)
 
 
@@ -981,14 +985,14 @@ def _size_blocks(tables: Tables) -> Iterator[Block]:
         if not len(drawn_scores):
             continue
         title = f"{name} ({FIGURES_OF_SET[name]})" if name in FIGURES_OF_SET else name
-        stem = probe_figures.stem_of("means" if name in GROUPS else "size", name)
+        stem = probe_figures.stem_of("means" if name in DATA_SET_GROUPS else "size", name)
         yield Figures(probe_figures.size_pictures(drawn_scores, title=title, stem=stem))
 
 
 def _scores_by_method(scores: pd.DataFrame) -> pd.DataFrame:
     """model, then a column a method: F1 with its interval as text."""
     f1_scores = scores[scores.metric == "f1"]
-    texts = {(score.model, score.method): shown(score) for score in f1_scores.itertuples()}
+    texts = {(score.model, score.method): interval_text(score) for score in f1_scores.itertuples()}
     methods = list(dict.fromkeys(f1_scores.method))
     rows = []
     for model in dict.fromkeys(f1_scores.model):
@@ -1027,7 +1031,7 @@ def _transfer_blocks(tables: Tables) -> Iterator[Block]:
         texts = []
         for row in transfers.itertuples():
             estimates = [_estimate_of_probe(row, probe) for probe in PROBE_KINDS]
-            texts.append(" / ".join(map(shown, estimates)))
+            texts.append(" / ".join(map(interval_text, estimates)))
         names = list(dict.fromkeys(transfers.trained_on))
         cells = transfers.assign(cell=texts).pivot(
             index="tested_on", columns="trained_on", values="cell"
@@ -1076,7 +1080,7 @@ def _ablation_blocks(tables: Tables) -> Iterator[Block]:
     table = tables["table2"]
     yield Figures(probe_figures.change_pictures(table, stem="table2"))
     ablations = table[table.direction != "none"]
-    change_texts = [shown(row, sign=True) for row in ablations.itertuples()]
+    change_texts = [interval_text(row, sign=True) for row in ablations.itertuples()]
     cells = ablations.assign(change=change_texts).pivot_table(
         index=["dataset", "direction"],
         columns="model",

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 
 from selfprobe.page import (
-    LINES,
-    ROWS,
+    MOST_FINDINGS,
+    MOST_TERMINAL_LINES,
     Block,
     Column,
     Figures,
@@ -21,11 +21,11 @@ from selfprobe.page import (
     Section,
     Table,
     claim_page,
+    interval_text,
     more_in_tables,
     number,
     p_digits,
-    percents,
-    shown,
+    percent_interval,
     signed_number,
 )
 from selfprobe.page.claims import ClaimWords, check_table, claim_sentence
@@ -230,7 +230,9 @@ def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any]) -> Page:
         notes[evidence.subject] = [sentence, Table(checks.rows, checks.columns)]
         rows += check_rows(claim, "unsupervised", PROBE_WORDS)
 
-    answers = [_probe_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:ROWS]]
+    answers = [
+        _probe_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
+    ]
     page = claim_page(
         title,
         claims,
@@ -257,7 +259,9 @@ def _judge_page(
 ) -> Page:
     evidence_by_subject = {evidence.subject: evidence for evidence in judge_evidence(tables)}
     claims = ordered_claims([judge_claim(evidence) for evidence in evidence_by_subject.values()])
-    answers = [_judge_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:ROWS]]
+    answers = [
+        _judge_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
+    ]
     datasets = [evidence_by_subject[claim.subject].dataset for claim in claims]
     rows: list[ProbeCheckRow] = []
     for claim in claims:
@@ -269,7 +273,7 @@ def _judge_page(
         picture=_picture(claims, datasets, tables, "judges"),
         table=Table(answers, columns_of(JudgeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
-        lines=costs_of_judges[:LINES],
+        lines=costs_of_judges[:MOST_TERMINAL_LINES],
         **shared,
     )
     return replace(page, tables={**tables, **page.tables})
@@ -344,7 +348,7 @@ def _checks_text(page: Page) -> pd.DataFrame:
     assert isinstance(checks, RowTable)
     rows = []
     for row in checks.rows:
-        measured = shown(row.estimate, sign=bool(row.compared_with))
+        measured = interval_text(row.estimate, sign=bool(row.compared_with))
         rows.append(
             {
                 "data set": row.dataset,
@@ -369,13 +373,13 @@ def _picture(
     methods = all_metrics[all_metrics.metric == METRIC]
     drawn_methods = [name for name in dict.fromkeys(methods.method) if name in DRAWN_METHODS]
     rows = {}
-    for claim, dataset in zip(claims[:ROWS], datasets[:ROWS], strict=True):
+    for claim, dataset in zip(claims[:MOST_FINDINGS], datasets[:MOST_FINDINGS], strict=True):
         dataset_rows = methods[methods.dataset == dataset]
         row_by_method = {row.method: row for row in dataset_rows.itertuples()}
         rows[claim.subject] = {
             method: row_by_method[method] for method in drawn_methods if method in row_by_method
         }
-    caption = f"95 % intervals by question.{more_in_tables(len(claims) - ROWS)}"
+    caption = f"95 % intervals by question.{more_in_tables(len(claims) - MOST_FINDINGS)}"
     return interval_rows(about, rows, caption=caption, axis="AUROC on held-out pairs", line=0.5)
 
 
@@ -404,11 +408,11 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
         return rows.rename(columns={"against": "less"})
     if name == "prompted":
         rows = table[table.metric == "f1"]
-        texts = [shown(row, sign="less" in row.what) for row in rows.itertuples()]
+        texts = [interval_text(row, sign="less" in row.what) for row in rows.itertuples()]
         return _f1_columns(rows, texts, index=["dataset", "method"], columns="what").fillna("")
     if name in ("saturation", "aspects", "transfer", "adversarial"):
         rows = table[table.metric == "f1"]
-        texts = [shown(row) for row in rows.itertuples()]
+        texts = [interval_text(row) for row in rows.itertuples()]
         if name == "saturation":
             return _f1_columns(rows, texts, index=["dataset", "samples"]).fillna("")
         if name == "aspects":
@@ -417,11 +421,11 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
             return _f1_columns(rows, texts, index=["subset"])
         return rows.assign(f1=texts)[["trained_on", "tested_on", "probe", "f1", "n"]]
     if name == "data":
-        mass_texts = [percents(_mass_of(row)) for row in table.itertuples()]
+        mass_texts = [percent_interval(_mass_of(row)) for row in table.itertuples()]
         rows = table.assign(answer_mass=mass_texts)
         rows = rows.drop(columns=["answer_mass_low", "answer_mass_high"])
         return rows.round(3).rename(columns=DATA_COLUMN_TITLES)
-    change_texts = [shown(row, sign=True) for row in table.itertuples()]
+    change_texts = [interval_text(row, sign=True) for row in table.itertuples()]
     rows = table.assign(change=change_texts).round({"changed_answers": 3, "f1": 3})
     return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]]
 
@@ -547,7 +551,7 @@ def _by_metric(
         row_by_metric: dict[str, Any] = {row.metric: row for row in group.itertuples()}
         cells = dict(zip(keys, key, strict=True))
         for metric in ("f1", "accuracy", "auroc"):
-            cells[metric] = shown(row_by_metric[metric], sign=sign)
+            cells[metric] = interval_text(row_by_metric[metric], sign=sign)
         for name in more:
             cells[name] = getattr(row_by_metric["f1"], name)
         rows.append(cells)

@@ -320,7 +320,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
                 yield read_in_process
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Lines on what each model takes."""
         from selfprobe.probes.folder import read_run
         from selfprobe.probes.rate import check_scoring
@@ -364,10 +364,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     def needs_of_model(self) -> list[str]:
         """Lines on what its one model takes."""
         from selfprobe.probes.finetune import lessons
-        from selfprobe.probes.folder import claim
+        from selfprobe.probes.folder import check_folder
         from selfprobe.probes.model import wants_untrained_control
 
-        claim(self.folder, self.judge, self.sets)
+        check_folder(self.folder, self.judge, self.sets)
         if self.against and "probes" in self.parts:
             self.refuse_other_run(Path(self.against))
         if "probes" not in self.parts:
@@ -409,12 +409,12 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             ValueError: Memory or the disk does not suffice.
         """
         from selfprobe.probes.finetune import courses
-        from selfprobe.probes.plan import check_room, needs
+        from selfprobe.probes.plan import check_room, estimate_needs
 
         lines = list[str]()
         judge_courses = courses(judge_lessons, grouped=self.grouped)
         for training_number, course in enumerate(judge_courses, start=1):
-            training_needs = needs(
+            training_needs = estimate_needs(
                 self.judge,
                 course.examples(self.samples),
                 self.recipe,
@@ -434,7 +434,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         for model_run in self.model_runs:
             model_run.make_parts(progress)
             if model_run is not self:
-                model_run.written(model_run.shown())
+                model_run.write_page(model_run.build_page())
 
     def make_parts(self, progress: Progress) -> None:
         """Make the parts of its one model."""
@@ -480,7 +480,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
                 grouped=self.grouped,
             )
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of the model's folder; of several what each says."""
         if len(self.models) == 1:
             page_about: Literal["judges", "probes"] = "probes"
@@ -489,7 +489,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             with user_errors_as_input_errors(RESUME_ADVICE):
                 return probe_page(self.folder, about=page_about)
 
-        page_by_folder = {Path(run.out).name: run.shown() for run in self.model_runs}
+        page_by_folder = {Path(run.out).name: run.build_page() for run in self.model_runs}
         tables = dict[str, Any]()
         for folder_name, page in page_by_folder.items():
             for stem, table in page.tables.items():
@@ -499,7 +499,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             "Do probes of these models judge better than asking them?", tables=tables, notes=notes
         )
 
-    def written(self, page: Page) -> str:
+    def write_page(self, page: Page) -> str:
         """Write the page beside the tables, which the run wrote; of several models each has its
         own.
         """

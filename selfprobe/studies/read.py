@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of
-from selfprobe.mechanism.prompts import Item
+from selfprobe.mechanism.prompts import DilemmaItem
 from selfprobe.page import (
     ClaimWords,
     Figures,
@@ -30,8 +30,8 @@ from selfprobe.page import (
     Picture,
     RowTable,
     interval_columns,
-    percents,
-    shown,
+    interval_text,
+    percent_interval,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
@@ -59,7 +59,7 @@ from selfprobe.study.local import RESUME_ADVICE, Blocks, Progress, user_errors_a
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import DilemmaReading, Patching, Variant
-    from selfprobe.probes.forward import Spread
+    from selfprobe.probes.forward import JobRunner
 
 TOKENS_A_PATCHED_TOKEN = 30
 """Tokens of a long prompt that take as long as one token of several variants; rough, for the plan
@@ -112,12 +112,12 @@ class Patch(Lens):
         return super().loading | {"layers": ()}
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Lines of the reading, and a line on patching where the blocks are known."""
         is_anything_unread = bool(self.pending_dilemmas(patterns=True))
         if not self.layers and is_anything_unread:
             return [
-                *super().needs,
+                *super().needs_lines,
                 "Patching comes after; which blocks is known then (--layers says it now)",
             ]
         plan = self.patching_plan
@@ -127,7 +127,7 @@ class Patch(Lens):
         tokens = 0
         for item in self.pending_patches(dilemmas):
             tokens += item.tokens + tokens_of_patches + item.shared
-        return [*super().needs, f"Patching: {self.time_text(tokens)}"]
+        return [*super().needs_lines, f"Patching: {self.time_text(tokens)}"]
 
     @cached_property
     def patching_plan(self) -> "Patching":
@@ -165,25 +165,25 @@ class Patch(Lens):
     @property
     def lens_tables(self) -> dict[str, pd.DataFrame]:
         """Tables lens and partings of the dilemmas that are patched."""
-        return self.tables_of(self.readings, self.judge.numbers)
+        return self.tables_of(self.readings, self.judge.block_numbers)
 
     @property
-    def finite_dilemmas(self) -> list[Item]:
+    def finite_dilemmas(self) -> list[DilemmaItem]:
         """The dilemmas whose logits are finite, which are patched."""
         return [item for item in self.dilemmas if item.id in self.readings]
 
-    def pending_patches(self, dilemmas: Sequence[Item], *settings: str) -> list[Item]:
+    def pending_patches(self, dilemmas: Sequence[DilemmaItem], *settings: str) -> list[DilemmaItem]:
         """Dilemmas among these that are still to be patched."""
         return [item for item in dilemmas if self._stored_patch(item, *settings) is None]
 
-    def _stored_patch(self, item: Item, *settings: str) -> Arrays | None:
+    def _stored_patch(self, item: DilemmaItem, *settings: str) -> Arrays | None:
         return stored_arrays(self._patches_folder, self.patch_key(item, *settings))
 
     @property
     def _patches_folder(self) -> Path:
         return self.folder / "patches"
 
-    def patch_key(self, item: Item, *settings: str) -> str:
+    def patch_key(self, item: DilemmaItem, *settings: str) -> str:
         """The name of what patching a dilemma gives."""
         plan = self.patching_plan
         variants = [
@@ -197,7 +197,7 @@ class Patch(Lens):
         """Text with the keys of all patched dilemmas, on which the mean pattern depends."""
         return "".join(sorted(map(self.key, self.finite_dilemmas)))
 
-    def read(self, spread: "Spread", progress: Progress) -> None:
+    def read(self, spread: "JobRunner", progress: Progress) -> None:
         """Read the dilemmas, then patch them; the mean pattern comes last, as it is known only once
         all are read.
 
@@ -208,7 +208,7 @@ class Patch(Lens):
         self._patch_with_single_patterns(spread, progress)
         self._patch_with_mean_pattern(spread, progress)
 
-    def _patch_with_single_patterns(self, spread: "Spread", progress: Progress) -> None:
+    def _patch_with_single_patterns(self, spread: "JobRunner", progress: Progress) -> None:
         """Patch patterns of single dilemmas, and store the profiles that the mean is made of."""
         from selfprobe.mechanism.reading import NoPatterns, checked_reading, patched_in_context
 
@@ -228,14 +228,14 @@ class Patch(Lens):
                     f"{self.judge.name} cannot go on from a cache of its own, which patching needs"
                 )
 
-            def patch_job(item: Item) -> tuple[Any, ...]:
+            def patch_job(item: DilemmaItem) -> tuple[Any, ...]:
                 return patched_in_context, item, plan, variants
 
             for item, (values, profile) in self._job_results(spread, pending, progress, patch_job):
                 arrays = {"values": values, "profile": profile}
                 store_arrays(self._patches_folder, self.patch_key(item), arrays)
 
-    def _patch_with_mean_pattern(self, spread: "Spread", progress: Progress) -> None:
+    def _patch_with_mean_pattern(self, spread: "JobRunner", progress: Progress) -> None:
         """Patch each dilemma with the mean pattern of the others."""
         from selfprobe.mechanism.reading import patched_in_context
 
@@ -250,7 +250,7 @@ class Patch(Lens):
         profile_sum = np.stack(list(profiles.values())).sum(axis=0)
         other_count = len(profiles) - 1
 
-        def mean_pattern_job(item: Item) -> tuple[Any, ...]:
+        def mean_pattern_job(item: DilemmaItem) -> tuple[Any, ...]:
             mean_profile = (profile_sum - profiles[item.id]) / other_count
             return patched_in_context, item, plan, variants, mean_profile
 
@@ -269,11 +269,11 @@ class Patch(Lens):
 
     def _job_results(
         self,
-        spread: "Spread",
-        pending: Sequence[Item],
+        spread: "JobRunner",
+        pending: Sequence[DilemmaItem],
         progress: Progress,
-        job: Callable[[Item], tuple[Any, ...]],
-    ) -> Iterator[tuple[Item, Any]]:
+        job: Callable[[DilemmaItem], tuple[Any, ...]],
+    ) -> Iterator[tuple[DilemmaItem, Any]]:
         from selfprobe.probes.harvesting import Meter
 
         tokens = sum(item.tokens for item in pending)
@@ -284,7 +284,7 @@ class Patch(Lens):
             meter.add(item.tokens, 1)
         meter.finish()
 
-    def _stored_patches(self, *settings: str) -> Iterator[tuple[Item, Arrays]]:
+    def _stored_patches(self, *settings: str) -> Iterator[tuple[DilemmaItem, Arrays]]:
         for item in self.finite_dilemmas:
             arrays = self._stored_patch(item, *settings)
             if arrays is not None:
@@ -315,9 +315,7 @@ class Patch(Lens):
         claim = patch_claim(rows, contents.model)
         shift = rows[0].estimate
         has_share = any(not math.isnan(row.share.value) for row in rows)
-        shift_line = (
-            f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)}"
-        )
+        shift_line = f"The other prompt moves the logit of A less that of B by {interval_text(shift, sign=True)}"
         share_line = _share_line(shift, has_share=has_share)
         first_rows = [
             row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group
@@ -426,10 +424,10 @@ PATCH_WORDS = ClaimWords(
     },
     units={
         "several_dilemmas": amount_text,
-        "shift": partial(shown, sign=True),
+        "shift": partial(interval_text, sign=True),
         **dict.fromkeys(PATTERN_CHECKS, points),
     },
-    write=percents,
+    write=percent_interval,
 )
 
 
@@ -444,13 +442,15 @@ class PatchRow:
         Heading(
             "change of the logit difference",
             "What putting it in changes.",
-            partial(shown, digits=3, sign=True),
+            partial(interval_text, digits=3, sign=True),
         ),
     ]
     share: Annotated[
         Estimate,
         Heading(
-            "share of the shift", "This change, of the whole difference between the runs.", percents
+            "share of the shift",
+            "This change, of the whole difference between the runs.",
+            percent_interval,
         ),
     ]
     over: Annotated[
@@ -458,7 +458,7 @@ class PatchRow:
         Heading(
             "other run's less it",
             "Share of the other run's pattern less this one's, paired.",
-            percents,
+            percent_interval,
         ),
     ]
     reason: Annotated[
@@ -546,7 +546,7 @@ def _pattern_check(control: PatternControl, rows: Sequence[PatchRow]) -> Check:
     return _share_check(
         control.check,
         closest_row.over,
-        compared_with=f"{control.label}: {percents(closest_row.share)}",
+        compared_with=f"{control.label}: {percent_interval(closest_row.share)}",
         remedy="add dilemmas",
         explains=True,
     )
@@ -726,20 +726,21 @@ class Read(Patch):
         return list(self.study_by_part.values())[-1]
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Lines on what its last part takes."""
-        return self.fullest_study.needs
+        return self.fullest_study.needs_lines
 
     def work(self, progress: Progress) -> None:
         """Read what its last part needs."""
         self.fullest_study.work(progress)
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of its parts, and of those that the folder had."""
         folder_tables = tables_in(self.folder)
         with user_errors_as_input_errors(RESUME_ADVICE):
             page_by_part = {
-                part: study.page(study.found()) for part, study in self.study_by_part.items()
+                part: study.page(study.folder_content())
+                for part, study in self.study_by_part.items()
             }
         frames = dict(folder_tables)
         for page in page_by_part.values():
@@ -750,7 +751,7 @@ class Read(Patch):
             only_page = next(iter(page_by_part.values()))
             notes = list(only_page.lines)
 
-        contents = FolderContents(self.held, frames)
+        contents = FolderContents(self.run_record, frames)
         for part, study_type in PARTS.items():
             if part in folder_tables and part not in page_by_part:
                 page_by_part[part] = study_type.page(contents)

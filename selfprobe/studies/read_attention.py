@@ -13,8 +13,17 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from selfprobe.mechanism.prompts import ARMS, MEASURES, TOLD
-from selfprobe.page import ClaimWords, Figures, Heading, Page, Picture, RowTable, p_value, shown
+from selfprobe.mechanism.prompts import ARM_NAMES, ARMS, PATTERN_MEASURES
+from selfprobe.page import (
+    ClaimWords,
+    Figures,
+    Heading,
+    Page,
+    Picture,
+    RowTable,
+    interval_text,
+    p_value,
+)
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.numerals import fixed, signed_number
@@ -24,9 +33,9 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, holm, two_sided, 
 from selfprobe.stats.timing import FEWEST_CLUSTERS, largest_p
 from selfprobe.studies.read_lens import (
     BLOCK_HEADING,
+    COMPARED_ARMS,
     COMPARISON_HEADING,
     COMPARISON_TITLES,
-    PAIRS,
     UNIT,
     Comparison,
     FloatArray,
@@ -146,9 +155,9 @@ class Attention(Lens):
             },
             lines=[
                 f"Block {block} ({block_reason}): in nats, introspective less direct "
-                f"{shown(difference_in_nats, 3, sign=True)}.",
+                f"{interval_text(difference_in_nats, 3, sign=True)}.",
                 "Less the same about another assistant: "
-                f"{shown(difference_from_other, 3, sign=True)} {FAIR_SCALE}.",
+                f"{interval_text(difference_from_other, 3, sign=True)} {FAIR_SCALE}.",
                 ATTENTION_PAPER,
                 ATTENTION_LIMIT,
             ],
@@ -261,7 +270,11 @@ class AttentionRow:
     scale: Annotated[str, SCALE]
     estimate: Annotated[
         Estimate,
-        Heading("difference", "Paired difference of entropy.", partial(shown, digits=3, sign=True)),
+        Heading(
+            "difference",
+            "Paired difference of entropy.",
+            partial(interval_text, digits=3, sign=True),
+        ),
     ]
     p: Annotated[float, Heading("p", "p of a paired t over dilemmas, as the paper's.", small_p)]
     p_blocks: Annotated[
@@ -304,8 +317,8 @@ class PlaceRow:
 def entropies_by_scale(readings: "Mapping[str, DilemmaReading]") -> dict[str, FloatArray]:
     """Scale → entropy [dilemma, arm, layer, head] of the last token's pattern: `SCALES`."""
     measures = _stacked_attention(readings)
-    entropy = measures[:, :, MEASURES.index("entropy")]
-    entropy_without_first = measures[:, :, MEASURES.index("rest")]
+    entropy = measures[:, :, PATTERN_MEASURES.index("entropy")]
+    entropy_without_first = measures[:, :, PATTERN_MEASURES.index("rest")]
     tokens_by_dilemma = [reading.tokens for reading in readings.values()]
     token_counts = np.stack(tokens_by_dilemma).astype(float)[:, :, None, None]
     return {
@@ -329,7 +342,7 @@ def attention_rows(
     rows = []
     for scale, entropies in entropies_by_scale(readings).items():
         entropy_by_block = entropies.mean(axis=3)  # [dilemma, arm, layer]
-        for first, second in PAIRS:
+        for first, second in COMPARED_ARMS:
             differences = entropy_by_block[:, arm(first)] - entropy_by_block[:, arm(second)]
             rows += difference_rows(f"{first} − {second}", scale, differences, blocks, clusters)
     return rows
@@ -364,7 +377,7 @@ def heads_table(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int])
     """Rows of `HeadRow`: paired differences of entropy; Holm over all heads of a comparison."""
     tables = []
     for scale, entropies in entropies_by_scale(readings).items():
-        for first, second in PAIRS:
+        for first, second in COMPARED_ARMS:
             differences = entropies[:, arm(first)] - entropies[:, arm(second)]
             table = _table_of_heads(differences, blocks)
             tables.append(table.assign(what=f"{first} − {second}", scale=scale, n=len(readings)))
@@ -402,9 +415,9 @@ def place_rows(
 ) -> list[PlaceRow]:
     """Where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
     measures = _stacked_attention(readings).mean(axis=4)
-    first_token = measures[:, :, MEASURES.index("first")]
-    last_token = measures[:, :, MEASURES.index("own")]
-    dilemma = measures[:, :, MEASURES.index("shared")]
+    first_token = measures[:, :, PATTERN_MEASURES.index("first")]
+    last_token = measures[:, :, PATTERN_MEASURES.index("own")]
+    dilemma = measures[:, :, PATTERN_MEASURES.index("shared")]
     weights_by_place = {
         "first token": first_token,
         "dilemma": dilemma,
@@ -449,7 +462,7 @@ def _places_picture(tables: Tables) -> Picture:
     block_places = places[places.block == block]
     bars_by_arm = {}
     for arm_name, arm_places in block_places.groupby("arm", sort=False):
-        bars_by_arm[TOLD[arm_name]] = {row.place: row for row in arm_places.itertuples()}
+        bars_by_arm[ARM_NAMES[arm_name]] = {row.place: row for row in arm_places.itertuples()}
     return bar_rows(
         "places",
         bars_by_arm,

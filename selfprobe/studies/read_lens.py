@@ -26,7 +26,7 @@ from pydantic import Field
 from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
-from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, dilemma_items
+from selfprobe.mechanism.prompts import ARM_NAMES, ARMS, OPENING, DilemmaItem, dilemma_items
 from selfprobe.page import (
     Block,
     ClaimWords,
@@ -37,9 +37,9 @@ from selfprobe.page import (
     RowTable,
     claim_page,
     headings,
+    interval_text,
     number,
     p_digits,
-    shown,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
@@ -55,12 +55,12 @@ from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import DilemmaReading
-    from selfprobe.probes.forward import Spread
+    from selfprobe.probes.forward import JobRunner
 
 FloatArray = npt.NDArray[np.float64]
 Tables = Mapping[str, pd.DataFrame]
 
-PAIRS = (
+COMPARED_ARMS = (
     ("introspective", "direct"),
     ("control", "direct"),
     ("introspective", "control"),
@@ -84,7 +84,7 @@ class Comparison(StrEnum):
     """What the prompt about another assistant does."""
 
 
-PARTED_PAIRS = (*PAIRS, ("other", "direct"))
+PARTED_PAIRS = (*COMPARED_ARMS, ("other", "direct"))
 """Pairs of arms that are tested for a block where they part."""
 COMPARISON_TITLES: Mapping[str, str] = {
     Comparison.INTROSPECTIVE_LESS_DIRECT: "introspective less direct (the paper's)",
@@ -158,7 +158,7 @@ class Lens(SpreadStudy):
         return table
 
     @cached_property
-    def dilemmas_and_reasons(self) -> tuple[list[Item], dict[str, str]]:
+    def dilemmas_and_reasons(self) -> tuple[list[DilemmaItem], dict[str, str]]:
         """The dilemmas as the model's tokens, and why others cannot be read.
 
         Raises:
@@ -181,7 +181,7 @@ class Lens(SpreadStudy):
         return dilemmas, unreadable
 
     @property
-    def dilemmas(self) -> list[Item]:
+    def dilemmas(self) -> list[DilemmaItem]:
         """The dilemmas that can be read."""
         return self.dilemmas_and_reasons[0]
 
@@ -201,17 +201,17 @@ class Lens(SpreadStudy):
         }
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Dilemmas, tokens, time, memory and disk of what is still to be read.
 
         Raises:
             InputError: The disk has no room for it, or the folder holds another run.
         """
-        from selfprobe.mechanism.reading import memory
-        from selfprobe.probes.model import size
+        from selfprobe.mechanism.reading import weight_and_prompt_bytes
+        from selfprobe.probes.model import bytes_text
 
         dilemmas, unreadable = self.dilemmas_and_reasons
-        self.claim(self.state, dry=True)
+        self.claim_folder(self.state, dry=True)
         judge = self.judge
         pending = self.pending_dilemmas(patterns=True)
         tokens = sum(item.tokens for item in pending)
@@ -219,12 +219,12 @@ class Lens(SpreadStudy):
         free_bytes = self._free_bytes
         if disk_bytes > free_bytes:
             raise InputError(
-                f"{size(disk_bytes)} are to be written to {self.out}, and {size(free_bytes)} are "
+                f"{bytes_text(disk_bytes)} are to be written to {self.out}, and {bytes_text(free_bytes)} are "
                 "free: take another --out"
             )
 
         longest_tokens = max(item.longest for item in dilemmas)
-        weight_bytes, reading_bytes = memory(judge, longest_tokens)
+        weight_bytes, reading_bytes = weight_and_prompt_bytes(judge, longest_tokens)
         lines = [
             f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
             f"Dilemmas: {len(dilemmas)}, {len(unreadable)} cannot be read, "
@@ -237,8 +237,8 @@ class Lens(SpreadStudy):
         return [
             *lines,
             f"To do: {tokens:,} tokens (what the arms of a dilemma share is read once)",
-            f"Memory: weights {size(weight_bytes)}, about {size(reading_bytes)} besides",
-            f"Disk: {size(disk_bytes)} to write ({size(free_bytes)} free)",
+            f"Memory: weights {bytes_text(weight_bytes)}, about {bytes_text(reading_bytes)} besides",
+            f"Disk: {bytes_text(disk_bytes)} to write ({bytes_text(free_bytes)} free)",
             f"Time: {self.time_text(tokens)}",
         ]
 
@@ -247,7 +247,7 @@ class Lens(SpreadStudy):
         """Bytes of a dilemma's file: lens and five numbers a head, of each arm and block."""
         config = self.judge.model.config.get_text_config()
         heads = int(getattr(config, "num_attention_heads", 0))
-        return 4 * len(ARMS) * len(self.judge.numbers) * (1 + 5 * heads) + 2000
+        return 4 * len(ARMS) * len(self.judge.block_numbers) * (1 + 5 * heads) + 2000
 
     @property
     def _free_bytes(self) -> int:
@@ -257,12 +257,12 @@ class Lens(SpreadStudy):
 
     def time_text(self, tokens: int) -> str:
         """Line of the plan on how long reading a number of tokens takes."""
-        from selfprobe.probes.plan import span
+        from selfprobe.probes.plan import duration_text
 
         if not tokens:
             return "nothing is left to read"
         seconds = tokens * 1.1 / self.tokens_per_second
-        return f"about {span(seconds)} (measured on one prompt)"
+        return f"about {duration_text(seconds)} (measured on one prompt)"
 
     @cached_property
     def tokens_per_second(self) -> float:
@@ -272,7 +272,7 @@ class Lens(SpreadStudy):
         longest_dilemma = max(self.dilemmas, key=lambda item: item.longest)
         return tokens_a_second(self.judge, longest_dilemma.prompts["introspective"].prefix)
 
-    def key(self, item: Item, *settings: str) -> str:
+    def key(self, item: DilemmaItem, *settings: str) -> str:
         """A name for what the model makes of a dilemma: of its weights, its precision, all tokens,
         and further settings.
         """
@@ -280,9 +280,11 @@ class Lens(SpreadStudy):
         prompts = [
             f"{arm}: {item.prompts[arm].prefix} {item.prompts[arm].contrast}" for arm in ARMS
         ]
-        return digest(judge.revision, judge.precision, str(judge.numbers), *prompts, *settings)
+        return digest(
+            judge.revision, judge.precision, str(judge.block_numbers), *prompts, *settings
+        )
 
-    def stored_reading(self, item: Item, *, patterns: bool) -> "DilemmaReading | None":
+    def stored_reading(self, item: DilemmaItem, *, patterns: bool) -> "DilemmaReading | None":
         """Stored reading of a dilemma; None where it is not enough."""
         from selfprobe.mechanism.reading import DilemmaReading
 
@@ -297,7 +299,7 @@ class Lens(SpreadStudy):
             return None
         return reading
 
-    def pending_dilemmas(self, *, patterns: bool) -> list[Item]:
+    def pending_dilemmas(self, *, patterns: bool) -> list[DilemmaItem]:
         """Dilemmas that are still to be read."""
         return [
             item for item in self.dilemmas if self.stored_reading(item, patterns=patterns) is None
@@ -309,11 +311,11 @@ class Lens(SpreadStudy):
         Raises:
             ValueError: The model cannot be read so; see `reading.checked_reading`.
         """
-        self.claim(self.state)
+        self.claim_folder(self.state)
         with self.spread() as spread:
             self.read(spread, progress)
 
-    def read(self, spread: "Spread", progress: Progress) -> None:
+    def read(self, spread: "JobRunner", progress: Progress) -> None:
         """Read the dilemmas that are not in the folder, and their attention where that must be or
         can be done.
         """
@@ -327,7 +329,7 @@ class Lens(SpreadStudy):
             echo(f"read without attention: {error}", err=True)
             self._read(spread, progress, patterns=False)
 
-    def _read(self, spread: "Spread", progress: Progress, *, patterns: bool) -> None:
+    def _read(self, spread: "JobRunner", progress: Progress, *, patterns: bool) -> None:
         from selfprobe.mechanism.reading import checked_reading, read_in_context
         from selfprobe.probes.harvesting import Meter
 
@@ -341,7 +343,7 @@ class Lens(SpreadStudy):
             tokens = sum(item.tokens for item in pending)
             meter = Meter(tokens, len(pending), progress, "dilemmas")
 
-            def reading_job(item: Item) -> tuple[Any, ...]:
+            def reading_job(item: DilemmaItem) -> tuple[Any, ...]:
                 return read_in_context, item, sharing, patterns
 
             first_prompt = pending[0].prompts["direct"]
@@ -391,9 +393,9 @@ class Lens(SpreadStudy):
 
     def study_tables(self) -> dict[str, pd.DataFrame]:
         """The tables of this study."""
-        return self.tables_of(self.readings, self.judge.numbers)
+        return self.tables_of(self.readings, self.judge.block_numbers)
 
-    def found(self) -> "FolderContents":
+    def folder_content(self) -> "FolderContents":
         """Tables of this study and of those that the folder had."""
         folder_tables = tables_in(self.folder)
         study_tables = self.study_tables()
@@ -406,7 +408,7 @@ class Lens(SpreadStudy):
                 f"{unusable_count} of {len(self.dilemmas)} dilemmas are left out: their logits are "
                 "not finite (NaN or infinite)."
             )
-        return FolderContents(self.held, {**folder_tables, **study_tables}, notes)
+        return FolderContents(self.run_record, {**folder_tables, **study_tables}, notes)
 
     @classmethod
     def page(cls, contents: "FolderContents") -> Page:
@@ -421,7 +423,7 @@ class Lens(SpreadStudy):
         arms_picture = by_block(
             "lens_arms",
             frame,
-            TOLD,
+            ARM_NAMES,
             caption="Logit of A less that of B.",
             up="logit of A less that of B",
         )
@@ -455,7 +457,7 @@ def _last_block_lines(lens_rows: "Sequence[LensRow]") -> list[str]:
     lines = []
     for comparison in (Comparison.INTROSPECTIVE_LESS_DIRECT, Comparison.INTROSPECTIVE_LESS_CONTROL):
         title = COMPARISON_TITLES[comparison].capitalize()
-        difference = shown(difference_of[comparison], sign=True)
+        difference = interval_text(difference_of[comparison], sign=True)
         lines.append(
             f"{title}, after block {last_block}: the logit of A less that of B differs by "
             f"{difference}."
@@ -549,7 +551,7 @@ class FolderContents:
 
 def shift_text(shift: Estimate, digits: int = 2, *, sign: bool = False) -> str:
     """A difference with its interval, or the reason of none."""
-    return shift.reason if math.isnan(shift.value) else shown(shift, digits, sign=sign)
+    return shift.reason if math.isnan(shift.value) else interval_text(shift, digits, sign=sign)
 
 
 def amount_text(amount: Estimate) -> str:
@@ -706,7 +708,9 @@ class LensRow:
     what: Annotated[str, COMPARISON_HEADING]
     estimate: Annotated[
         Estimate,
-        Heading("logit of A less that of B", "Mean over dilemmas.", partial(shown, sign=True)),
+        Heading(
+            "logit of A less that of B", "Mean over dilemmas.", partial(interval_text, sign=True)
+        ),
     ]
 
 
@@ -738,7 +742,8 @@ class PartingRow:
         Heading("by block", "First block after the last rise that is not ruled out.", _block_text),
     ]
     step: Annotated[
-        Estimate, Heading("step", "Size of the step that fits best.", partial(shown, sign=True))
+        Estimate,
+        Heading("step", "Size of the step that fits best.", partial(interval_text, sign=True)),
     ]
     p: Annotated[
         float,
@@ -783,7 +788,8 @@ class ComparisonRow:
         Heading("parts", "Block, or blocks between which they part; a dash where none is shown."),
     ]
     step: Annotated[
-        Estimate, Heading("by", "Size of the step that fits best.", partial(shown, sign=True))
+        Estimate,
+        Heading("by", "Size of the step that fits best.", partial(interval_text, sign=True)),
     ]
     p: Annotated[float, Heading("p", "p of no difference at any block.", p_digits)]
 
@@ -819,7 +825,7 @@ def lens_table(
     lens_by_dilemma = [reading.lens for reading in readings.values()]
     logit_differences = np.stack(lens_by_dilemma).astype(float)  # [dilemma, arm, layer]
     columns = {name: logit_differences[:, arm(name)] for name in ARMS}
-    for first, second in PAIRS:
+    for first, second in COMPARED_ARMS:
         first_column, second_column = columns[first], columns[second]
         columns[f"{first} − {second}"] = first_column - second_column
     return RowTable(LensRow, mean_rows(LensRow, columns, blocks, clusters)).frame
@@ -872,7 +878,7 @@ def by_block(
         stem,
         lines,
         caption=caption,
-        across="block",
+        x_title="block",
         marks=rows.block.nunique() < 20,
         alt=f"{stem}: {caption}",
         **settings,

@@ -14,7 +14,7 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place_file
 from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
-from selfprobe.page import LINES, Page, RowTable, Section, set_aside
+from selfprobe.page import MOST_TERMINAL_LINES, Page, RowTable, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.matrix.diversity import OPEN
 from selfprobe.studies.matrix.page import matrix_page
@@ -59,7 +59,7 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     for study in every():
         study_name = study.__name__.lower()
         tasks_by_study.setdefault(study_name, set(study.reads))
-        page_makers.setdefault(study_name, study.reported)
+        page_makers.setdefault(study_name, study.page_of_logs)
     for study_name in dict.fromkeys([*TITLES, *page_makers]):
         logs = logs_by_task.of(tasks_by_study[study_name])
         busy.set_stage(study_name)
@@ -77,7 +77,7 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     if not ignored:
         return page
     ignored_section = Section("Logs of no study", set_aside(ignored), name="other")
-    notes = page.notes[: LINES - 1] if page.answer else page.notes
+    notes = page.notes[: MOST_TERMINAL_LINES - 1] if page.answer else page.notes
     return replace(
         page,
         sections=[*page.sections, ignored_section],
@@ -176,7 +176,7 @@ def _joined_page(pages: Mapping[str, Page]) -> Page:
         parts=dict(pages),
         tables=tables,
         files=files,
-        notes=lines[: len(pages) + LINES - 1],
+        notes=lines[: len(pages) + MOST_TERMINAL_LINES - 1],
         holes=holes,
     )
 

@@ -37,7 +37,7 @@ from selfprobe.page import Block, Bullets, Details, Page, Quoted, Section, claim
 from selfprobe.page import Table as PageTable
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import p_value, percent, percents, points
+from selfprobe.page.numerals import p_value, percent, percent_interval, points
 from selfprobe.page.plots import Picture, interval_rows
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.realism_choice import Pick
@@ -112,7 +112,7 @@ class Rewriting(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({WRITER_TASK})
-    also: ClassVar[frozenset[str]] = frozenset({PAIRS_TASK, SUBJECT_TASK})
+    further_tasks: ClassVar[frozenset[str]] = frozenset({PAIRS_TASK, SUBJECT_TASK})
 
     dataset: str = Field(examples=["SET"])
     remove: Repeated = Field(description="Giveaway to take out; repeat the option for several.")
@@ -182,14 +182,14 @@ class Rewriting(Study):
             "dataset": self.dataset,
             "remove": ";".join(self.remove),
             "embedder": self.embedder,
-        } | self.how.shared
-        writer = NamedModel(self.writer, self.how.model_args)
+        } | self.run_settings.shared
+        writer = NamedModel(self.writer, self.run_settings.model_args)
         return DescribedRun(WRITER_TASK, task_args, writer, {"grader": graders(self.grader)})
 
     @property
     def versions(self) -> "list[Version]":
         """Versions in the writer's finished run; none before it ended."""
-        logs = logs_in(f"{self.base}/{VERSIONS_FOLDER}")
+        logs = logs_in(f"{self.log_folder}/{VERSIONS_FOLDER}")
         if not logs:
             return []
         limits = dict.fromkeys(identities_of([self.writer_run]), self.items)
@@ -207,15 +207,15 @@ class Rewriting(Study):
         if self.model is None:
             return None
         conversation_lines = _lines(conversations_of(self.compared_versions))
-        return study_named("awareness").taken(
+        return study_named("awareness").from_values(
             {
                 "models": (self.model,),
                 "methods": (SUBJECT_TASK,),
                 "context": "full",
-                "settings": self.how,
+                "settings": self.run_settings,
                 "dataset": self._content_address(CONVERSATIONS_FOLDER, conversation_lines),
                 "reply_tokens": self.reply_tokens,
-                "log_dir": f"{self.base}/{SUBJECT_FOLDER}",
+                "log_dir": f"{self.log_folder}/{SUBJECT_FOLDER}",
             }
         )
 
@@ -227,7 +227,7 @@ class Rewriting(Study):
         versions = self.compared_versions
         if versions:
             pairs_address = self._place_content(PAIRS_FOLDER, _lines(map(pair_row, versions)))
-            task_args = {"pairs": pairs_address} | self.how.shared
+            task_args = {"pairs": pairs_address} | self.run_settings.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
             pair_runs = [DescribedRun(PAIRS_TASK, task_args, reader) for reader in readers]
             yield Wave(pair_runs, "Pairs", PAIRS_FOLDER, {**JOINED_FOLDER_ARGUMENTS, "limit": None})
@@ -244,7 +244,7 @@ class Rewriting(Study):
         own.
         """
         content_hash = hashlib.sha256(content).hexdigest()[:12]
-        return f"{self.base}/{folder}/{VERSIONS_FILE}-{content_hash}.jsonl"
+        return f"{self.log_folder}/{folder}/{VERSIONS_FILE}-{content_hash}.jsonl"
 
     @property
     def limits(self) -> dict[Identity, int | None]:
@@ -288,7 +288,11 @@ class Rewriting(Study):
             )
         costs += [Cost(judge, pair_calls, pair_tokens, pair_calls) for judge in self.judges]
 
-        table_notes = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        table_notes = (
+            self.table.limited(self.limit),
+            self.table.aside_line(),
+            self.table.unread_columns_note,
+        )
         lines = [
             f"{row_count} prompts of {self.table.name} × a rewrite without "
             f"{', '.join(self.remove)} and a paraphrase",
@@ -306,8 +310,8 @@ class Rewriting(Study):
 
     def ask(self) -> bool:
         """Write, check and compare, then ask the subject, as `Study.ask`."""
-        subjects = [NamedModel(self.model, self.how.model_args)] if self.model else []
-        self.how.tried(*map(NamedModel, self.judges), *subjects)
+        subjects = [NamedModel(self.model, self.run_settings.model_args)] if self.model else []
+        self.run_settings.open_models(*map(NamedModel, self.judges), *subjects)
         is_compared = super().ask()
         is_answered = True
         if self.subject and self.compared_versions:
@@ -449,7 +453,7 @@ class Rewriting(Study):
             files={"rewritten.jsonl": rewritten_set(numbers)},
         )
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of its own runs; raises as `Study.shown`."""
         logs = self.collected()
         return with_runs(self.page(replace(self.numbers(logs), subject=self.model)), logs.runs)
@@ -981,11 +985,14 @@ class PanelRow:
 
     who: Annotated[str, Heading("who", "Judges, who had no part in the versions, or their grader.")]
     rewrites: Annotated[
-        Estimate, Heading("takes rewrites for real", "Share of pairs with the original.", percents)
+        Estimate,
+        Heading("takes rewrites for real", "Share of pairs with the original.", percent_interval),
     ]
     paraphrases: Annotated[
         Estimate,
-        Heading("takes paraphrases for real", "Share of pairs with the original.", percents),
+        Heading(
+            "takes paraphrases for real", "Share of pairs with the original.", percent_interval
+        ),
     ]
 
 
@@ -1070,7 +1077,7 @@ class RateRow:
         Heading(
             "taken for real",
             "Share of pairs with its original; one half is no difference.",
-            percents,
+            percent_interval,
         ),
     ]
 

@@ -17,7 +17,7 @@ from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
 from selfprobe.logs import Identity, Run, once, readable_logs, target_of, task_of
 from selfprobe.logs.decision import last_decisions
 from selfprobe.page import (
-    ROWS,
+    MOST_FINDINGS,
     Block,
     Details,
     Page,
@@ -28,13 +28,13 @@ from selfprobe.page import (
     more_in_tables,
     number,
     percent,
-    percents,
+    percent_interval,
     plots,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import shown
+from selfprobe.page.numerals import interval_text
 from selfprobe.page.plots import cut_name
 from selfprobe.scorers.votes import PANEL, GraderPair, Panel, grader_pairs
 from selfprobe.solvers.converse import METHODS
@@ -43,7 +43,7 @@ from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.agreement import agreement_p
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import clustered_share, resampling_units
-from selfprobe.stats.estimate import FEW, Estimate, undefined
+from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, undefined
 from selfprobe.stats.timing import FirstTime, first_time
 from selfprobe.study import Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders
@@ -142,7 +142,9 @@ class Scan(Study):
             except InputError as error:
                 skipped[log] = one_line(error).removeprefix(f"{log}: ")
                 continue
-            skipped |= {f"{log}, sample {name}": reason for name, reason in table.aside.items()}
+            skipped |= {
+                f"{log}, sample {name}": reason for name, reason in table.set_aside_reasons.items()
+            }
 
             transcripts = [turns_of(row) for row in table.first(self.limit)]
             parts = [part for turns in transcripts for part in pieces(turns, self.piece)]
@@ -162,13 +164,15 @@ class Scan(Study):
         )
 
     @property
-    def aside(self) -> Mapping[str, str]:
+    def unasked_reasons(self) -> Mapping[str, str]:
         """Logs and samples that are not read."""
         return self.readable.aside
 
     def waves(self) -> Iterator[Wave]:
         """One run a log."""
-        task_args = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
+        task_args = (
+            self.model_dump(include={"piece", "role"}, exclude_none=True) | self.run_settings.shared
+        )
         roles = {"grader": graders(self.grader)}
         no_model = NamedModel(NO_MODEL)
         runs = [
@@ -227,7 +231,9 @@ class Scan(Study):
             subjects, key=lambda subject: -subject.noticed / max(subject.curve.n, 1)
         )
         claims = ordered_claims([scan_claim(subject) for subject in largest_share_first])
-        rows = [answer_row(claim, subject_of_name[claim.subject]) for claim in claims[:ROWS]]
+        rows = [
+            answer_row(claim, subject_of_name[claim.subject]) for claim in claims[:MOST_FINDINGS]
+        ]
         columns = ["model", "answer", "noticed", "half_by_turn"]
         if len({subject.task for subject in subjects}) > 1:
             columns.insert(0, "task")
@@ -252,7 +258,7 @@ class Scan(Study):
         graders_sentence = (
             f"Quotes were found by {' and '.join(numbers.graders)}; no subject was asked."
         )
-        skipped_lines = [f"{log}: {reason}" for log, reason in numbers.logs.aside.items()]
+        skipped_lines = [f"{log}: {reason}" for log, reason in numbers.logs.unasked_reasons.items()]
         return claim_page(
             "Do models bring up an evaluation in these logs?",
             claims,
@@ -582,7 +588,7 @@ def _agreement_p(panel_of: Mapping[str, Panel], cluster_of: Mapping[str, str]) -
 
 def _kappa_text(kappa: Estimate) -> str:
     """Agreement of two graders, or why there is none."""
-    return kappa.reason if math.isnan(kappa.value) else f"graders with kappa {shown(kappa)}"
+    return kappa.reason if math.isnan(kappa.value) else f"graders with kappa {interval_text(kappa)}"
 
 
 SCAN_WORDS = ClaimWords(
@@ -600,7 +606,7 @@ SCAN_WORDS = ClaimWords(
         "selective": "brings one up in {counted}; graders may find one anywhere",
         "second_grader": "brings one up in {counted} by {difference}",
     },
-    write=percents,
+    write=percent_interval,
     units={"second_grader": _kappa_text},
 )
 
@@ -655,8 +661,8 @@ def _second_grader_check(subject: ScanSubject) -> Check:
     if math.isnan(subject.agreement_p):
         reason = "a grader who never varies"
         remedy = f"add {unit}s of both kinds, or another grader"
-        if 0 < kappa.n < FEW:
-            reason = f"graders compared on {kappa.n} {unit}s; {FEW} are needed"
+        if 0 < kappa.n < FEW_CLUSTERS:
+            reason = f"graders compared on {kappa.n} {unit}s; {FEW_CLUSTERS} are needed"
             remedy = f"add {unit}s"
         unknown = undefined(reason, n=kappa.n, unit=unit)
         return Check("second_grader", unknown, Outcome.OPEN, remedy=remedy)
@@ -758,7 +764,8 @@ class FirstTurnRow:
         int, Heading("first noticed", "Transcripts with their first quote in this turn.")
     ]
     share_noticed: Annotated[
-        Estimate, Heading("noticed by then", "Share by this turn (Kaplan and Meier).", percents)
+        Estimate,
+        Heading("noticed by then", "Share by this turn (Kaplan and Meier).", percent_interval),
     ]
 
 
@@ -911,7 +918,7 @@ def _first_turn_picture(
 ) -> Picture | None:
     """Share noticed by turn, a step line each."""
     subjects = [subject_of_name[claim.subject] for claim in claims]
-    drawn_subjects = [subject for subject in subjects if subject.curve.n][:ROWS]
+    drawn_subjects = [subject for subject in subjects if subject.curve.n][:MOST_FINDINGS]
     if not drawn_subjects:
         return None
     step_lines = {}
@@ -922,9 +929,9 @@ def _first_turn_picture(
     return plots.curves(
         "first_turn",
         step_lines,
-        caption=f"Kaplan–Meier, 95 % intervals.{more_in_tables(len(claims) - ROWS)}",
-        across="turn",
-        up="share that has noticed",
+        caption=f"Kaplan–Meier, 95 % intervals.{more_in_tables(len(claims) - MOST_FINDINGS)}",
+        x_title="turn",
+        y_title="share that has noticed",
         marks=False,
         alt=f"Share that has noticed: {counts}",
     )

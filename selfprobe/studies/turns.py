@@ -16,10 +16,18 @@ from selfprobe.data.conversations import DEFAULT, asked_at, transcript_rows
 from selfprobe.data.prices import Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
-from selfprobe.page import ROWS, Figures, Page, Table, claim_page, folded_list, more_in_tables
+from selfprobe.page import (
+    MOST_FINDINGS,
+    Figures,
+    Page,
+    Table,
+    claim_page,
+    folded_list,
+    more_in_tables,
+)
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import number, p_digits, p_value, percent, shown, signed_number
+from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
 from selfprobe.page.plots import Picture, curves
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import resampling_units
@@ -113,8 +121,8 @@ class Turns(Study):
         task_args |= self.model_dump(
             include={"most", "answer_tokens", "effort", "placebo"}, exclude_none=True
         )
-        task_args |= self.how.shared
-        models = [NamedModel(model, self.how.model_args) for model in self.models]
+        task_args |= self.run_settings.shared
+        models = [NamedModel(model, self.run_settings.model_args) for model in self.models]
         described_runs = [DescribedRun("turn_curve", task_args, model) for model in models]
         yield Wave(described_runs, "Turn by turn")
 
@@ -153,7 +161,11 @@ class Turns(Study):
             lines.append(
                 f"Asked after {len(planned_turns)} of the turns ({turns_text}); --most sets it."
             )
-        table_lines = (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        table_lines = (
+            self.table.limited(self.limit),
+            self.table.aside_line(),
+            self.table.unread_columns_note,
+        )
         lines += filter(None, table_lines)
         lines.append(
             f"Each turn {calls_per_turn} calls; what was read before is in the provider's cache "
@@ -192,7 +204,7 @@ class Turns(Study):
             for subject, curve in curve_by_subject.items()
         }
         answer_rows = [
-            answer_row(claim, curve_by_subject[claim.subject]) for claim in claims[:ROWS]
+            answer_row(claim, curve_by_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
         ]
         figures = []
         for claim_number, claim in enumerate(claims, start=1):
@@ -202,7 +214,7 @@ class Turns(Study):
         method = [TURN_METHOD]
         if any(curve.placebo for curve in numbers.curves):
             method.append(PLACEBO_METHOD)
-        aside_lines = [f"{name}: {reason}" for name, reason in numbers.logs.aside.items()]
+        aside_lines = [f"{name}: {reason}" for name, reason in numbers.logs.unasked_reasons.items()]
         return claim_page(
             "At which turn does a model notice that it is evaluated?",
             claims,
@@ -501,7 +513,7 @@ TURN_WORDS = ClaimWords(
             "placebo"
         ),
     },
-    write=partial(shown, sign=True),
+    write=partial(interval_text, sign=True),
     units={
         "answered": answered_text,
         "several_turns": clusters_text,
@@ -677,7 +689,9 @@ def first_picture(claims: Sequence[Claim], curve_by_subject: Mapping[str, TurnCu
     """P(evaluation) by turn: of one model by what it was asked about, of several a line each."""
     if len(claims) == 1:
         return curve_picture(curve_by_subject[claims[0].subject], "by_turn")
-    drawn_curves = {claim.subject: curve_by_subject[claim.subject] for claim in claims[:ROWS]}
+    drawn_curves = {
+        claim.subject: curve_by_subject[claim.subject] for claim in claims[:MOST_FINDINGS]
+    }
     drawn_lines = {}
     for subject, curve in drawn_curves.items():
         drawn_lines[subject] = _drawn_line(curve, curve.difference or curve.p[""])
@@ -685,7 +699,7 @@ def first_picture(claims: Sequence[Claim], curve_by_subject: Mapping[str, TurnCu
     y_title = "P(evaluation)"
     if all(curve.paired for curve in drawn_curves.values()):
         y_title = "P(evaluation), evaluations less real use"
-    return curves("by_turn", drawn_lines, caption=caption, across="turn", up=y_title)
+    return curves("by_turn", drawn_lines, caption=caption, x_title="turn", y_title=y_title)
 
 
 def curve_picture(curve: TurnCurve, stem: str) -> Picture:
@@ -704,8 +718,8 @@ def curve_picture(curve: TurnCurve, stem: str) -> Picture:
         stem,
         drawn_lines,
         caption=caption,
-        across="turn",
-        up="stated probability",
+        x_title="turn",
+        y_title="stated probability",
         shaded=shaded_turns,
     )
 

@@ -57,9 +57,9 @@ Repeated = Annotated[tuple[str, ...], "repeated"]
 
 
 def _configured(entries: Any) -> Any:
-    from selfprobe.study.described import configured
+    from selfprobe.study.described import unopened_models
 
-    return configured(entries)
+    return unopened_models(entries)
 
 
 Models = Annotated[tuple[Any, ...], BeforeValidator(_configured)]
@@ -78,7 +78,7 @@ class Wave:
     """What the user reads above its progress."""
     folder: str = ""
     """Folder of its logs inside the study's folder; "" is the study's own."""
-    further: Mapping[str, Any] | None = None
+    eval_set_arguments: Mapping[str, Any] | None = None
     """Arguments of `eval_set`; None is `waves.JOINED_FOLDER_ARGUMENTS`. A `limit` here takes the place of the
     study's.
     """
@@ -102,7 +102,7 @@ class Logs:
     """Its runs, each with the items that count alone."""
     names: "dict[Identity, str]" = field(default_factory=dict)
     """Name of each run: its model, and the settings in which runs of one model differ."""
-    aside: "Mapping[str, str]" = field(default_factory=dict)
+    unasked_reasons: "Mapping[str, str]" = field(default_factory=dict)
     """Item → why it was not asked about, where the study knows it."""
 
     @property
@@ -150,9 +150,9 @@ class Study(BaseModel):
     """True if the study's model runs here: it takes time instead of calls
     (`selfprobe.study.local`).
     """
-    also: ClassVar[frozenset[str]] = frozenset()
+    further_tasks: ClassVar[frozenset[str]] = frozenset()
     """Further tasks of the study's runs, whose other logs are shown elsewhere."""
-    starts: ClassVar[str] = "--models or --config, which say whom to ask"
+    start_options: ClassVar[str] = "--models or --config, which say whom to ask"
     """Options without which nothing is asked, where logs can be read alone."""
 
     limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
@@ -167,12 +167,12 @@ class Study(BaseModel):
             STUDIES.append(cls)
 
     @property
-    def base(self) -> str:
+    def log_folder(self) -> str:
         """The log folder, without a slash at its end."""
         return self.log_dir.rstrip("/")
 
     @property
-    def how(self) -> "RunSettings":
+    def run_settings(self) -> "RunSettings":
         """Settings of how calls are made."""
         from selfprobe.study.waves import RunSettings
 
@@ -229,9 +229,9 @@ class Study(BaseModel):
         return len(self.table.first(self.limit))
 
     @property
-    def aside(self) -> Mapping[str, str]:
+    def unasked_reasons(self) -> Mapping[str, str]:
         """Item → why nothing is asked about it."""
-        return self.table.aside if self.table else {}
+        return self.table.set_aside_reasons if self.table else {}
 
     @classmethod
     def comparable(cls, runs: "Runs") -> "Runs":
@@ -267,11 +267,11 @@ class Study(BaseModel):
         return in_thread(self._ask_and_show)
 
     def _ask_and_show(self) -> "Page":
-        self.tried()
+        self.open_models()
         if self.plan() is not None:
             self.refuse_others()
             self.ask()
-        return self.shown()
+        return self.build_page()
 
     def refuse_others(self) -> None:
         """Refuse a log folder with runs of another study, before the plan is shown; a local study
@@ -284,18 +284,18 @@ class Study(BaseModel):
         from selfprobe.logs import logs_in, readable_logs, task_of
         from selfprobe.study._registry import tasks
 
-        if self.local or not self.base:
+        if self.local or not self.log_folder:
             return
-        study_tasks = self.reads | self.also
-        for header in readable_logs(logs_in(self.base)).headers:
+        study_tasks = self.reads | self.further_tasks
+        for header in readable_logs(logs_in(self.log_folder)).headers:
             task = task_of(header)
             if task in tasks() and task not in study_tasks:
                 raise InputError(
-                    f"{self.base} holds a run of {task}, which is of another study: "
+                    f"{self.log_folder} holds a run of {task}, which is of another study: "
                     "give another --log-dir"
                 )
 
-    def tried(self) -> None:
+    def open_models(self) -> None:
         """Open what its runs need, before anything is shown or paid.
 
         Raises:
@@ -319,24 +319,29 @@ class Study(BaseModel):
 
         plan = self.plan()
         planned_calls = sum(cost.calls for cost in plan.costs) if plan else 0
-        is_resumed = not all(map(is_whole, readable_logs(logs_in(self.base)).headers))
-        if self.how.cost_limit is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        is_resumed = not all(map(is_whole, readable_logs(logs_in(self.log_folder)).headers))
+        if (
+            self.run_settings.cost_limit is not None
+            and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        ):
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-        busy.calls = busy.Calls(planned_calls, dollar_limit=self.how.cost_limit)
+        busy.calls = busy.Calls(planned_calls, dollar_limit=self.run_settings.cost_limit)
         finished_runs = []
         try:
             for wave in self.waves():
-                limit = self.limit_of(wave)
+                limit = self.item_limit(wave)
                 eval_set_arguments = (
-                    JOINED_FOLDER_ARGUMENTS if wave.further is None else wave.further
+                    JOINED_FOLDER_ARGUMENTS
+                    if wave.eval_set_arguments is None
+                    else wave.eval_set_arguments
                 )
                 headers = run_wave(
                     wave.runs,
-                    f"{self.base}/{wave.folder}".rstrip("/"),
+                    f"{self.log_folder}/{wave.folder}".rstrip("/"),
                     title=wave.title,
-                    settings=self.how,
+                    settings=self.run_settings,
                     resumed=is_resumed,
                     **{**eval_set_arguments, "limit": limit},
                 )
@@ -345,9 +350,9 @@ class Study(BaseModel):
             busy.calls = busy.Calls()
         return all_ended_well(finished_runs)
 
-    def limit_of(self, wave: Wave) -> int | None:
+    def item_limit(self, wave: Wave) -> int | None:
         """Number of items of each run of a wave; None is all."""
-        wave_arguments = wave.further or {}
+        wave_arguments = wave.eval_set_arguments or {}
         limit: int | None = wave_arguments.get("limit", self.items)
         return limit
 
@@ -361,7 +366,7 @@ class Study(BaseModel):
     def limits(self) -> "dict[Identity, int | None]":
         """Identity of each run of the study → number of its items that count; None is all."""
         return {
-            identity: self.limit_of(wave)
+            identity: self.item_limit(wave)
             for wave in self.waves()
             for identity in self.identities_in(wave)
         }
@@ -372,7 +377,9 @@ class Study(BaseModel):
         """
         from selfprobe.logs import runs
 
-        folder_runs = runs([self.log_dir], sorted(self.reads | self.also), repeats=self.repeats)
+        folder_runs = runs(
+            [self.log_dir], sorted(self.reads | self.further_tasks), repeats=self.repeats
+        )
         return folder_runs.of(item_limits).limited(item_limits)
 
     def collected(self) -> Logs:
@@ -380,9 +387,9 @@ class Study(BaseModel):
         from selfprobe.logs import titles
 
         limits = self.limits
-        return Logs(self.own_runs(limits), titles(limits), self.aside)
+        return Logs(self.own_runs(limits), titles(limits), self.unasked_reasons)
 
-    def shown(self) -> "Page":
+    def build_page(self) -> "Page":
         """The page of the study's runs.
 
         Raises:
@@ -391,13 +398,13 @@ class Study(BaseModel):
         logs = self.collected()
         return with_runs(self.page(self.numbers(logs)), logs.runs)
 
-    def written(self, page: "Page") -> str:
+    def write_page(self, page: "Page") -> str:
         """Write the study's page into `out`; returns the line that says where."""
         from selfprobe.page import write
 
         return f"Page: {write(page, self.out)}"
 
-    def tell(self, *, as_json: bool, planned: bool) -> int:
+    def print_page(self, *, as_json: bool, planned: bool) -> int:
         """Print and write the study's page; returns the exit status.
 
         Args:
@@ -411,13 +418,13 @@ class Study(BaseModel):
         from selfprobe.errors import NoLogs, RunError
 
         try:
-            page = self.shown()
+            page = self.build_page()
         except NoLogs as error:
             if not planned:
                 raise
             raise RunError(str(error)) from None
 
-        page_line = self.written(page)
+        page_line = self.write_page(page)
         if as_json:
             options.echo_json(
                 {stem: table.to_dict("records") for stem, table in page.frames.items()}
@@ -429,7 +436,7 @@ class Study(BaseModel):
         return 0
 
     @classmethod
-    def reported(cls, paths: Sequence[str]) -> "Page":
+    def page_of_logs(cls, paths: Sequence[str]) -> "Page":
         """The page of all logs of the study under these paths, each run named by the settings in
         which it differs.
 
@@ -439,9 +446,9 @@ class Study(BaseModel):
         from selfprobe.errors import NoLogs
         from selfprobe.logs import first_of, runs, titles
 
-        shown_runs = cls.comparable(runs(paths, cls.reads | cls.also))
+        shown_runs = cls.comparable(runs(paths, cls.reads | cls.further_tasks))
         if not shown_runs.finished:
-            reasons = unfinished(shown_runs) | shown_runs.aside
+            reasons = unfinished(shown_runs) | shown_runs.set_aside_reasons
             tasks = ", ".join(sorted(cls.reads))
             raise NoLogs(f"no finished log of {tasks}{first_of(reasons)}", reasons)
         run_names = titles(run.identity for run in reversed(shown_runs.finished))
@@ -449,7 +456,7 @@ class Study(BaseModel):
         return with_runs(cls.page(cls.numbers(logs)), shown_runs)
 
     @classmethod
-    def taken(cls, values: dict[str, Any]) -> Self:
+    def from_values(cls, values: dict[str, Any]) -> Self:
         """A study of these values.
 
         Raises:
@@ -492,7 +499,7 @@ def with_runs(page: "Page", runs: "Runs") -> "Page":
     """
     import pandas as pd
 
-    from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
+    from selfprobe.page import MOST_TERMINAL_LINES, Column, Log, Section, Table, set_aside
     from selfprobe.solvers.reply_notes import remarks_in
 
     rows: list[dict[str, Any]] = []
@@ -522,7 +529,7 @@ def with_runs(page: "Page", runs: "Runs") -> "Page":
         *failed_sample_lines,
         *run_lines,
         Table(rows, [Column(name, name) for name in RUN_COLUMNS]),
-        *set_aside(runs.aside | unfinished(runs)),
+        *set_aside(runs.set_aside_reasons | unfinished(runs)),
     ]
     runs_section = Section("Runs", blocks, name="runs", menu="runs")
 
@@ -534,7 +541,7 @@ def with_runs(page: "Page", runs: "Runs") -> "Page":
         first_screen_lines.append(f"{run_lines[0]} {len(run_lines) - 1} more under Runs.")
     else:
         first_screen_lines += run_lines
-    page_notes = page.notes[: LINES - len(first_screen_lines)]
+    page_notes = page.notes[: MOST_TERMINAL_LINES - len(first_screen_lines)]
 
     csv_rows = [row | {"log": row["log"].address} for row in rows]
     csv_table = pd.DataFrame(csv_rows, columns=RUN_COLUMNS)
@@ -849,13 +856,13 @@ def _run_command(
 
     if "out" in values:
         refuse_unwritable(values["out"])
-    settings = RunSettings.taken(values) if "prices" in values else RunSettings()
+    settings = RunSettings.pop_from(values) if "prices" in values else RunSettings()
     fields = {
         key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
     }
-    study = study_class.taken({**fields, "settings": settings})
+    study = study_class.from_values({**fields, "settings": settings})
     if not dry_run:
-        study.tried()
+        study.open_models()
 
     all_complete = True
     plan = study.plan()
@@ -871,9 +878,9 @@ def _run_command(
         options.confirmed(yes or study_class.local)
         all_complete = study.ask()
     elif dry_run or yes or settings not in (RunSettings(), RunSettings(skip_errors=False)):
-        raise click.UsageError(f"options of a run (--yes, -M …) need {study_class.starts}")
+        raise click.UsageError(f"options of a run (--yes, -M …) need {study_class.start_options}")
 
-    status = study.tell(as_json=as_json, planned=plan is not None)
+    status = study.print_page(as_json=as_json, planned=plan is not None)
     if not all_complete and not status:
         raise RunError("runs failed, or nothing could be scored; see above")
     return status

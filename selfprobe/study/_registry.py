@@ -20,7 +20,7 @@ import selfprobe.evalawareness_tasks
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
 from selfprobe.errors import InputError, one_line, warn_once
-from selfprobe.errors.arguments import FULL, TASK_BY_INSPECT_NAME
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, TASK_BY_INSPECT_NAME
 from selfprobe.errors.inspect_private import PrerequisiteError, check_overrides
 from selfprobe.providers.planted import planted
 from selfprobe.scorers.decision import Measure
@@ -115,7 +115,10 @@ def _error_place(error: Exception, file_name: str) -> str:
 
 def tasks() -> dict[str, Callable[..., Task]]:
     """The suite's tasks, by the names of their files."""
-    return {name: getattr(module, FULL.get(name, name)) for name, module in _modules().items()}
+    return {
+        name: getattr(module, INSPECT_NAME_BY_TASK.get(name, name))
+        for name, module in _modules().items()
+    }
 
 
 def short_name(task: str) -> str:

@@ -326,7 +326,7 @@ def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun]
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is
     an arm of its own. The model of each is named with its settings that differ.
     """
-    unused_logs = dict(all_runs.aside)
+    unused_logs = dict(all_runs.set_aside_reasons)
     runs_of_arm: dict[Arm, list[ArmRun]] = {}
     for run in sorted(all_runs.counted, key=lambda run: run.item_count, reverse=True):
         location = run.header.location

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME, meant
+from selfprobe.errors.arguments import TASK_BY_INSPECT_NAME, nearest_name_hint
 from selfprobe.solvers.converse import METHODS
 
 CALLS = {
@@ -37,7 +37,7 @@ def methods_of(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         method = TASK_BY_INSPECT_NAME.get(name, name)
         if method not in METHODS_BY_WORD and method not in METHODS:
-            suggestion = meant(method, [*METHODS, *METHODS_BY_WORD])
+            suggestion = nearest_name_hint(method, [*METHODS, *METHODS_BY_WORD])
             raise InputError(f"unknown method {method}; {possible_names}{suggestion}")
         chosen_methods.update(METHODS_BY_WORD.get(method, (method,)))
     return tuple(method for method in METHODS if method in chosen_methods)

@@ -30,7 +30,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import TaskState
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import meant, unknown
+from selfprobe.errors.arguments import nearest_name_hint, unknown_names_fault
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_find, registry_info
 from selfprobe.logs import Identity, identified, in_thread
 from selfprobe.solvers.ask import rehearsal
@@ -57,7 +57,7 @@ def available_model(name: str, **args: Any) -> Model:
     except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
         message = one_line(error).removeprefix(f"{name}: ")
         if "not recognized" in message:
-            suggestion = meant(name.partition("/")[0], _providers())
+            suggestion = nearest_name_hint(name.partition("/")[0], _providers())
             message = message.removesuffix(".") + (suggestion or ".")
         raise InputError(f"{name}: {message}") from None
 
@@ -97,7 +97,7 @@ class NamedModel:
             self.open()
 
     @property
-    def described(self) -> ModelConfig:
+    def logged_config(self) -> ModelConfig:
         """Name of the model in logs."""
         model = self.open()
         args = {
@@ -113,7 +113,7 @@ class NamedModel:
         return self.name.partition("/")[0]
 
 
-def configured(entries: Iterable[object]) -> tuple[NamedModel, ...]:
+def unopened_models(entries: Iterable[object]) -> tuple[NamedModel, ...]:
     """The models of names and of mappings, not open yet.
 
     Args:
@@ -146,7 +146,7 @@ def _named_model(entry: object) -> NamedModel:
         raise InputError(
             f"a model is a name or a mapping of {', '.join(MODEL_FIELDS)}; got {entry!r}"
         )
-    wrong_fields = unknown(fields, MODEL_FIELDS)
+    wrong_fields = unknown_names_fault(fields, MODEL_FIELDS)
     if wrong_fields:
         raise InputError(f"model {name}: unknown field {wrong_fields}")
 
@@ -154,7 +154,7 @@ def _named_model(entry: object) -> NamedModel:
     known_settings = GenerateConfig.model_fields
     for setting in settings:
         if setting not in known_settings:
-            suggestion = meant(setting, known_settings)
+            suggestion = nearest_name_hint(setting, known_settings)
             raise InputError(f"model {name}: config has no setting {setting}{suggestion}")
     try:
         config = GenerateConfig(**settings)
@@ -237,7 +237,7 @@ class DescribedRun:
         metadata = {**(task.metadata or {}), **self.metadata}
         task = task_with(task, model=self.model.open(), metadata=metadata)
         model_roles: dict[str, str | Model | list[str | Model]] = {}
-        for role, models in self.bound.items():
+        for role, models in self.models_by_role.items():
             opened_models: list[str | Model] = [model.open() for model in models]
             model_roles[role] = opened_models if len(opened_models) > 1 else opened_models[0]
         return task_with(task, model_roles=model_roles) if model_roles else task
@@ -253,18 +253,21 @@ class DescribedRun:
             metadata: Metadata of its task.
             config: Generation settings of its task.
         """
-        evaluated = self.model.described
+        evaluated = self.model.logged_config
         evaluated = evaluated.model_copy(update={"config": config.merge(evaluated.config)})
-        roles = {role: [model.described for model in models] for role, models in self.bound.items()}
+        roles = {
+            role: [model.logged_config for model in models]
+            for role, models in self.models_by_role.items()
+        }
         return identified(self.task, evaluated, roles, self.args, metadata)
 
     @property
     def models(self) -> tuple[NamedModel, ...]:
         """The evaluated model and those in roles."""
-        return self.model, *(model for models in self.bound.values() for model in models)
+        return self.model, *(model for models in self.models_by_role.values() for model in models)
 
     @property
-    def bound(self) -> dict[str, tuple[NamedModel, ...]]:
+    def models_by_role(self) -> dict[str, tuple[NamedModel, ...]]:
         """Role → its models, in their order."""
         models_by_role = {}
         for role, models in self.roles.items():
@@ -314,7 +317,7 @@ class Counted:
 class Rehearsed:
     """Calls for an item of a task in a run of a model on itself."""
 
-    all: Counted
+    every_call: Counted
     observer: Counted
     """Calls of the observer alone."""
 
@@ -333,7 +336,7 @@ def rehearsed_calls(task: str, args: Mapping[str, Any]) -> Rehearsed:
     measure = measures().get(task)
     if measure is not None:
         _, acts = _rehearsed(task, "{}")  # an argument may leave acts out, such as candidates=3
-        wrong_acts = unknown(measure.acts, acts)
+        wrong_acts = unknown_names_fault(measure.acts, acts)
         if wrong_acts:
             raise InputError(f"{task}: MEASURE names the act {wrong_acts}")
     calls, _ = _rehearsed(task, json.dumps(dict(args), sort_keys=True))

@@ -25,7 +25,7 @@ from selfprobe.text.user_input import names
 
 if TYPE_CHECKING:
     from selfprobe.page import Page
-    from selfprobe.probes.forward import Spread
+    from selfprobe.probes.forward import JobRunner
     from selfprobe.probes.model import LocalModel
 
 ALLOW_PICKLE = click.option(
@@ -214,7 +214,7 @@ class LocalStudy(Study):
         )
 
     @property
-    def needs(self) -> list[str]:
+    def needs_lines(self) -> list[str]:
         """Lines of the plan with the time, memory and disk that the study needs."""
         raise NotImplementedError
 
@@ -222,14 +222,14 @@ class LocalStudy(Study):
         """Read what is not in the folder yet."""
         raise NotImplementedError
 
-    def found(self) -> Any:
+    def folder_content(self) -> Any:
         """Content of the folder, in the form that `page` takes."""
         raise NotImplementedError
 
     def plan(self) -> Plan:
         """Plan of what is read, and how long it takes; the model is loaded for it."""
         with user_errors_as_input_errors(RESUME_ADVICE):
-            return Plan(self.needs, ())
+            return Plan(self.needs_lines, ())
 
     def ask(self) -> bool:
         """Read what is not in the folder yet."""
@@ -237,13 +237,13 @@ class LocalStudy(Study):
             self.work(progress)
         return True
 
-    def shown(self) -> "Page":
+    def build_page(self) -> "Page":
         """The page of what is in the folder."""
         with user_errors_as_input_errors(RESUME_ADVICE):
-            return self.page(self.found())
+            return self.page(self.folder_content())
 
     @property
-    def held(self) -> dict[str, Any]:
+    def run_record(self) -> dict[str, Any]:
         """Entries of run.json that say what the folder belongs to; none without that file.
 
         Raises:
@@ -259,7 +259,9 @@ class LocalStudy(Study):
                 f"{file} is not what a run writes ({error}): give another --out"
             ) from None
 
-    def claim(self, state: Mapping[str, Any], *, dry: bool = False, **further_entries: Any) -> None:
+    def claim_folder(
+        self, state: Mapping[str, Any], *, dry: bool = False, **further_entries: Any
+    ) -> None:
         """Write into run.json what the folder belongs to (`state`), and what else it says; nothing
         with `dry`.
 
@@ -269,7 +271,7 @@ class LocalStudy(Study):
         from selfprobe.errors import InputError
         from selfprobe.errors.output import place
 
-        folder_state = self.held
+        folder_state = self.run_record
         differences = [
             _difference_text(name, folder_state.get(name), value)
             for name, value in state.items()
@@ -336,7 +338,7 @@ class SpreadStudy(LocalStudy):
         return self
 
     @contextmanager
-    def spread(self) -> "Iterator[Spread]":
+    def spread(self) -> "Iterator[JobRunner]":
         """A block with the reader: this process, or copies of the model."""
         from selfprobe.probes.forward import do_jobs_here
         from selfprobe.study.on_ray import copies_on_cluster

@@ -41,7 +41,7 @@ from selfprobe.study.described import DescribedRun
 from selfprobe.study.progress import Key, Progress
 
 if TYPE_CHECKING:  # PyTorch, which runs do without
-    from selfprobe.probes.forward import Batch, States, Work
+    from selfprobe.probes.forward import Batch, JobCall, States
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.tokens import Prompt
 
@@ -647,7 +647,7 @@ def _cpus_per_copy(node_cpus: Sequence[int], copy_count: int) -> int:
 
 @dataclass
 class Copies:
-    """A `forward.Reader` of batches, and with `spread` a `forward.Spread` of any other work."""
+    """A `forward.Reader` of batches, and with `spread` a `forward.JobRunner` of any other work."""
 
     ray: Any
     start: Callable[[], Any]
@@ -673,7 +673,7 @@ class Copies:
             )
 
     def spread(
-        self, judge: "LocalModel", prompt: "Prompt", jobs: Iterable[JobT], work: "Work[JobT]"
+        self, judge: "LocalModel", prompt: "Prompt", jobs: Iterable[JobT], work: "JobCall[JobT]"
     ) -> Iterator[tuple[JobT, Any]]:
         """Each job with what came of it, in the order in which they end; `prompt`: what copies are
         checked by.
@@ -732,7 +732,7 @@ class Copies:
         pending: dict[Any, tuple[Any, JobT | None]],
         returned_jobs: deque[JobT],
         coming_jobs: Iterator[JobT],
-        work: "Work[JobT]",
+        work: "JobCall[JobT]",
     ) -> None:
         """Give each copy as many batches as it can take; each copy gets its first before another
         its second.

@@ -308,9 +308,9 @@ class SuggestingChoice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Message with the value that came and the known ones."""
-        from selfprobe.text.user_input import meant
+        from selfprobe.text.user_input import nearest_name_hint
 
-        return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
+        return f"{value!r} is not one of {', '.join(self.choices)}{nearest_name_hint(value, self.choices)}"
 
 
 class Assignment(click.ParamType[tuple[str, Any]]):
@@ -633,12 +633,14 @@ def _file_fields(path: str, known_fields: Iterable[str]) -> dict[str, Any]:
 
 def refuse_unknown(entries: Mapping[Any, Any], known_fields: Iterable[str], source: str) -> None:
     """UsageError where a field of an entry is not known, with the one that was meant."""
-    from selfprobe.text.user_input import meant
+    from selfprobe.text.user_input import nearest_name_hint
 
     sorted_fields = sorted(known_fields)
     for name in entries:
         if name not in sorted_fields:
-            remedy = meant(name, sorted_fields) or f"; there are {', '.join(sorted_fields)}"
+            remedy = (
+                nearest_name_hint(name, sorted_fields) or f"; there are {', '.join(sorted_fields)}"
+            )
             raise click.UsageError(f"{source}: unknown field {name}{remedy}")
 
 

@@ -94,7 +94,7 @@ def _margins_of_run(run: Run, set_name: str, pair_set: PairSet) -> dict[str, flo
         if key != VERDICT or item not in pair_of_id:
             continue
         pair = pair_of_id[item]
-        if texts_of_item[item] != pair.shown:
+        if texts_of_item[item] != pair.prompt_digest:
             raise ValueError(
                 f"{run.log} is of other pairs: pair {item} of {set_name} has other texts there. "
                 "Give logs of the same data, asked in the same words (question, item)"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from selfprobe.page.numerals import Interval, percents
+from selfprobe.page.numerals import Interval, percent_interval
 from selfprobe.scorers.realism_choice import Pick, pick_of
 from selfprobe.study import Logs
 
@@ -64,4 +64,4 @@ def panel_of(picks_of_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
 
 def in_percent(estimate: Interval) -> str:
     """An estimated share in percent, with its interval."""
-    return "an unknown share" if math.isnan(estimate.value) else percents(estimate)
+    return "an unknown share" if math.isnan(estimate.value) else percent_interval(estimate)

@@ -39,7 +39,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
-from selfprobe.errors.arguments import FULL, SAME_MODEL, TASK_BY_INSPECT_NAME
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, SAME_MODEL, TASK_BY_INSPECT_NAME
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     done_samples_logged,
@@ -127,7 +127,7 @@ class RunSettings:
     """Engine that makes described runs; None is this process."""
 
     @classmethod
-    def taken(cls, options: dict[str, Any]) -> "RunSettings":
+    def pop_from(cls, options: dict[str, Any]) -> "RunSettings":
         """Take these options out of what a command was given.
 
         Raises:
@@ -204,7 +204,7 @@ class RunSettings:
         assert isinstance(api, EmbeddedAPI)
         return asyncio.run(api.pace())
 
-    def tried(self, *models: NamedModel) -> None:
+    def open_models(self, *models: NamedModel) -> None:
         """Open models that a later wave needs, before anything is paid; on a cluster their keys are
         on the nodes.
 
@@ -242,7 +242,7 @@ its run. A failed run is not: its samples would be new ones, to which the replie
 do not belong.
 """
 
-REFUSED = re.compile(
+LASTING_ERRORS = re.compile(
     r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call"
 )
 """Errors that the same call meets again: a wrong key, model or request."""
@@ -496,12 +496,12 @@ def _named_as_logged(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its own log in the folder has, which may be the short
     one: it finds that.
     """
-    if not any(short_task(task.name) in FULL for task in tasks):
+    if not any(short_task(task.name) in INSPECT_NAME_BY_TASK for task in tasks):
         return tasks
     name_by_run = dict(filter(None, map(_short_name, logs_in(log_dir))))
     named_tasks = []
     for task in tasks:
-        if short_task(task.name) in FULL:
+        if short_task(task.name) in INSPECT_NAME_BY_TASK:
             run = _run_key(task.name, task.model, _models_by_role(task), registry_params(task))
             task = task_with(task, name=name_by_run.get(run, task.name))
         named_tasks.append(task)
@@ -515,7 +515,10 @@ def _short_name(log: str) -> tuple[str, str] | None:
     """
     for header in readable_logs([log]).headers:
         spec = header.eval
-        if task_of(header) in FULL and spec.task.rpartition("/")[2] not in TASK_BY_INSPECT_NAME:
+        if (
+            task_of(header) in INSPECT_NAME_BY_TASK
+            and spec.task.rpartition("/")[2] not in TASK_BY_INSPECT_NAME
+        ):
             model_names = {}
             for role, configs in roles_of(header).items():
                 model_names[role] = [config.model for config in configs]
@@ -726,7 +729,7 @@ def _failures_by_model(runs: Sequence[Run]) -> dict[str, _Failures]:
             else:
                 failures.first_error = header.error.message if header.error else header.status
         errors = [without_request(sample.error or "") for sample in failed_samples]
-        is_refused = len(errors) == len(run_samples) and all(map(REFUSED.search, errors))
+        is_refused = len(errors) == len(run_samples) and all(map(LASTING_ERRORS.search, errors))
         failures.runs += 1
         failures.samples += len(failed_samples)
         failures.may_pass |= not is_refused

@@ -19,11 +19,11 @@ FILE = re.compile(r"(?i)\.{0,2}/.*|.*\.(jsonl?|csv|tsv|parquet|ya?ml|eval|txt)")
 """Texts that can only be the path of a file: no bundled set and no address has such a name."""
 
 
-def unknown(names: Iterable[str], known_names: Collection[str]) -> str:
+def unknown_names_fault(names: Iterable[str], known_names: Collection[str]) -> str:
     """The end of a message about names that are not known, with the nearest known ones; "" where
     all are known.
 
-    >>> unknown(["kk", "dataset"], ["k", "dataset"])
+    >>> unknown_names_fault(["kk", "dataset"], ["k", "dataset"])
     'kk; did you mean k?'
     """
     unknown_names = [name for name in names if name not in known_names]
@@ -39,11 +39,11 @@ def unknown(names: Iterable[str], known_names: Collection[str]) -> str:
     return f"{' or '.join(unknown_names)}; {remedy}"
 
 
-def meant(name: object, known_names: Iterable[str]) -> str:
+def nearest_name_hint(name: object, known_names: Iterable[str]) -> str:
     """The end of a message about an unknown name: "; did you mean …?" where a known name is close,
     else nothing.
 
-    >>> meant("acces", ["access", "common"])
+    >>> nearest_name_hint("acces", ["access", "common"])
     '; did you mean access?'
     """
     nearest_names = get_close_matches(str(name).lower(), list(known_names), n=1)

@@ -251,7 +251,7 @@ def test_observers_need_a_second_model() -> None:
         InputError,
         match="--observers needs two models or more, which read each other's conversations; got m/a",
     ):
-        Awareness.taken({"models": ("m/a",), "methods": ("binary",), "observers": True})
+        Awareness.from_values({"models": ("m/a",), "methods": ("binary",), "observers": True})
 
 
 def test_the_plan_counts_what_observers_ask() -> None:

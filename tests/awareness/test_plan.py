@@ -25,9 +25,9 @@ def rows(tmp_path: Path) -> str:
 
 def described(models: tuple[str, ...], methods: tuple[str, ...], **given: Any) -> str:
     """The plan as the command prints it."""
-    study = Awareness.taken({"models": models, "methods": methods, **given})
+    study = Awareness.from_values({"models": models, "methods": methods, **given})
     plan = study.plan()
-    return "\n".join([*plan.lines, *study.how.costed(plan.costs, rounds=study.rounds)])
+    return "\n".join([*plan.lines, *study.run_settings.costed(plan.costs, rounds=study.rounds)])
 
 
 def _line(told: str, model: str) -> list[str]:

@@ -11,7 +11,7 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, skewed
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.read_attention import FAIR_SCALE, attention_claim, difference_rows
-from selfprobe.studies.read_lens import PAIRS
+from selfprobe.studies.read_lens import COMPARED_ARMS
 
 FloatArray = npt.NDArray[np.float64]
 BLOCKS = 12
@@ -52,7 +52,7 @@ def world(
         widest = (introspective - np.mean(arms, axis=0)).mean(axis=0).argmax()
         block = int(widest) if is_best_block else BLOCKS // 2
         rows = {}
-        for first, second in PAIRS:
+        for first, second in COMPARED_ARMS:
             differences = arms[arm_names.index(first)] - arms[arm_names.index(second)]
             row = difference_rows(
                 f"{first} − {second}", FAIR_SCALE, differences, range(BLOCKS), clusters

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from lines import Line, Lines
 
-from selfprobe.mechanism.induce import COLUMNS, Asked
+from selfprobe.mechanism.induce import READ_COLUMNS, ReadColumn
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.induce import Induced, contrasts_of, figure4, induced_claim
 from tests.mechanism.tiny_words import planted
@@ -30,9 +30,9 @@ def uneven(found: Induced, rng: np.random.Generator) -> None:
 def one_word(found: Induced, rng: np.random.Generator) -> None:
     """The first label comes whichever word is asked for."""
     for reading in found.after:
-        for column, asked in enumerate(COLUMNS):
+        for column, asked in enumerate(READ_COLUMNS):
             if asked.kind != "direct" and asked.word == 1:
-                same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
+                same = READ_COLUMNS.index(ReadColumn(asked.kind, 0, asked.wording))
                 reading.log_probs[:, column] = reading.log_probs[:, same]
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.embed import _load
-from selfprobe.study.described import configured
+from selfprobe.study.described import unopened_models
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKES = "openai-api/fake/alpha,openai-api/fake/beta"
@@ -262,7 +262,7 @@ def test_a_wrong_model_argument_is_told(tmp_path: Path) -> None:
 
 
 def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
-    [model] = configured([{"model": "planted/a", "args": {"access": 0.5}}])
+    [model] = unopened_models([{"model": "planted/a", "args": {"access": 0.5}}])
     assert model.open() is model.open()
 
 

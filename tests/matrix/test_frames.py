@@ -37,8 +37,8 @@ def test_what_is_planted_comes_out(results: Results) -> None:
     for model, access in ((KNOWS, 0.6), (KNOWS_NOTHING, 0.0)):
         found = results.frames["kth_word", model, model]
         assert found.gain.low <= access * 0.75 <= found.gain.high, found.gain
-        assert found.own.low <= access + (1 - access) * 0.25 <= found.own.high
-        assert found.other.low - 0.02 <= 0.25 <= found.other.high + 0.02
+        assert found.self_score.low <= access + (1 - access) * 0.25 <= found.self_score.high
+        assert found.other_score.low - 0.02 <= 0.25 <= found.other_score.high + 0.02
     assert results.frames["kth_word", KNOWS, KNOWS].gain.low > 0
     nothing = results.frames["kth_word", KNOWS_NOTHING, KNOWS_NOTHING].gain
     assert nothing.low < 0 < nothing.high

@@ -155,7 +155,7 @@ def told(observer: str, over: float, hole: str = "") -> InformedObserver:
         arm="asked",
         scores=np.zeros(2),
         score=Estimate(0.5, 0.4, 0.6, 2, "item"),
-        over=Estimate(over, over - 0.1, over + 0.1, 2, "item"),
+        target_above=Estimate(over, over - 0.1, over + 0.1, 2, "item"),
         unscored=0.0,
         hole=hole,
     )
@@ -181,8 +181,11 @@ def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(
     results: Results,
 ) -> None:
     before, after = analysed(uninformed(results)), analysed(results)
-    assert set(named_models(before.claims)) == set(SIX) and INFORMED in before.without
-    assert named_models(after.claims) == (CY,) and INFORMED not in after.without
+    assert (
+        set(named_models(before.claims)) == set(SIX)
+        and INFORMED in before.reason_by_missing_baseline
+    )
+    assert named_models(after.claims) == (CY,) and INFORMED not in after.reason_by_missing_baseline
     for row in after.rows:
         assert (row.over_p[INFORMED] < 0.05) == (row.model == CY), row.model
     compared = [
@@ -224,10 +227,17 @@ def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items
     task = analysed(results)
     place = matrix_of(results, "kth_word").models.index(ADA)
     best = closest_informed(task.informed, ADA)
-    assert best is not None and best.arm == "shown:5" and best.observer != ADA and best.over.n == 25
+    assert (
+        best is not None
+        and best.arm == "shown:5"
+        and best.observer != ADA
+        and best.target_above.n == 25
+    )
     gains = task.matrix.scores[place, place] - best.scores
-    assert best.over.value == pytest.approx(gains.mean())
-    assert best.over.value == min(one.over.value for one in task.informed if one.target == ADA)
+    assert best.target_above.value == pytest.approx(gains.mean())
+    assert best.target_above.value == min(
+        one.target_above.value for one in task.informed if one.target == ADA
+    )
     assert len(task.informed) == 30 and not any(one.hole for one in task.informed)
     worse = [replace(one, hole="failed") if one is best else one for one in task.informed]
     assert closest_informed(worse, ADA) is not best and closest_informed([], ADA) is None

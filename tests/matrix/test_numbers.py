@@ -66,8 +66,11 @@ def test_the_planted_advantage_and_exactly_the_two_models_that_have_it_come_out(
     assert task.advantage.total.low < expected < task.advantage.total.high
     assert task.p < 0.001 and task.p_holm == task.p
     for row in task.rows:
-        assert row.over.keys() >= {"mode", "text only"}
-        assert all(name.startswith("mode by ") for name in row.over.keys() - {"mode", "text only"})
+        assert row.above_baselines.keys() >= {"mode", "text only"}
+        assert all(
+            name.startswith("mode by ")
+            for name in row.above_baselines.keys() - {"mode", "text only"}
+        )
 
 
 def test_without_self_access_nothing_is_supported(matrix_results: Make) -> None:
@@ -141,10 +144,12 @@ def test_each_baseline_that_is_not_applied_is_named_with_its_reason(matrix_resul
     (full,) = analysed(matrix_results(FIVE)).tasks
     (clues,) = analysed(matrix_results(FIVE, task="heads_up")).tasks
     (prompts,) = analysed(truthless(matrix_results(FIVE, task="prompt_reconstruction"))).tasks
-    assert full.without == {INFORMED: NOT_RUN}
-    assert clues.without == {"text only": "the item's text is the truth or tells nothing of it"}
-    assert prompts.without.keys() == {"mode", "text only"} and not any(
-        row.over for row in prompts.rows
+    assert full.reason_by_missing_baseline == {INFORMED: NOT_RUN}
+    assert clues.reason_by_missing_baseline == {
+        "text only": "the item's text is the truth or tells nothing of it"
+    }
+    assert prompts.reason_by_missing_baseline.keys() == {"mode", "text only"} and not any(
+        row.above_baselines for row in prompts.rows
     )
 
 
@@ -247,7 +252,14 @@ def test_words_that_hang_on_what_the_text_shows_are_no_knowledge_of_the_item(
     assert all(
         row.specific.value == pytest.approx(0, abs=1e-9) and row.habit == 1 for row in task.rows
     )
-    assert max(row.score.value - over.value for row in task.rows for over in row.over.values()) == 1
+    assert (
+        max(
+            row.score.value - over.value
+            for row in task.rows
+            for over in row.above_baselines.values()
+        )
+        == 1
+    )
 
 
 def test_an_observer_without_a_model_that_reaches_the_model_explains_it(
@@ -272,7 +284,7 @@ def test_items_of_one_template_are_one_unit_of_the_matrix(matrix_results: Make) 
     apart, halves = analysed(results).tasks[0], ["t"] * 50 + ["u"] * 50
     told = replace(results, items=results.items.assign(cluster=halves))
     (task,) = analysed(told).tasks
-    assert apart.total.n == 100 and task.total.n == 2
+    assert apart.total_advantage.n == 100 and task.total_advantage.n == 2
     assert task.advantage.means == pytest.approx(apart.advantage.means) and named(task) == ()
 
 
@@ -282,7 +294,7 @@ def test_templates_of_unequal_size_are_units_and_who_knows_itself_is_named_still
     results = matrix_results(dict.fromkeys(FIVE, 0.4) | {"m/a": 0.98})
     labels = [f"c{int(6 * i**0.5)}" for i in range(100)]
     (task,) = analysed(replace(results, items=results.items.assign(cluster=labels))).tasks
-    assert task.total.n == len(set(labels)) < 60 and named(task) == ("m/a",)
+    assert task.total_advantage.n == len(set(labels)) < 60 and named(task) == ("m/a",)
 
 
 def test_epochs_of_an_item_are_one_item_of_the_verdict(matrix_results: Make) -> None:
@@ -290,15 +302,15 @@ def test_epochs_of_an_item_are_one_item_of_the_verdict(matrix_results: Make) -> 
     again = pd.concat([once.decisions, once.decisions.assign(epoch=2)], ignore_index=True)
     twice = replace(once, cells=once.cells.assign(epochs=2, samples=200), decisions=again)
     (one,), (two,) = analysed(once).tasks, analysed(twice).tasks
-    assert two.total.n == 100 and two.claims == one.claims and named(one) == ("m/a",)
+    assert two.total_advantage.n == 100 and two.claims == one.claims and named(one) == ("m/a",)
 
 
 def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> None:
     results = matrix_results(FIVE)
     (task,) = analysed(replace(results, items=results.items.assign(cluster="all"))).tasks
-    assert task.total.reason == "no interval from one item or cluster" and verdicts(task) == {
-        Verdict.CANNOT_TELL
-    }
+    assert task.total_advantage.reason == "no interval from one item or cluster" and verdicts(
+        task
+    ) == {Verdict.CANNOT_TELL}
     (row, *_) = own_scores(replace(results, items=results.items.assign(cluster="all")), {})
     assert row.reason == "no interval from one cluster"
 

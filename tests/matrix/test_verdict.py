@@ -227,8 +227,11 @@ def test_above_a_baseline_that_is_the_same_everywhere_a_score_keeps_its_interval
     row, *_ = model_rows(
         list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng()
     )
-    assert (row.over["nothing"].low, row.over["nothing"].high) == (row.score.low, row.score.high)
-    assert row.over["half"].low == pytest.approx(row.score.low - 0.5)
+    assert (row.above_baselines["nothing"].low, row.above_baselines["nothing"].high) == (
+        row.score.low,
+        row.score.high,
+    )
+    assert row.above_baselines["half"].low == pytest.approx(row.score.low - 0.5)
 
 
 def test_the_hardest_and_the_closest_baseline_are_both_compared() -> None:
@@ -236,10 +239,14 @@ def test_the_hardest_and_the_closest_baseline_are_both_compared() -> None:
     row, *_ = facts_of(
         x, hits_={"mode": np.full((5, 300), 0.5), "text only": np.full((5, 300), 0.4)}
     ).rows
-    hard = replace(row.over["text only"], value=0.4, low=-0.1, high=0.9, se=0.3)
+    hard = replace(row.above_baselines["text only"], value=0.4, low=-0.1, high=0.9, se=0.3)
     facts = facts_of(x)
     changed = replace(
-        facts, rows=[replace(row, over={**row.over, "text only": hard}), *facts.rows[1:]]
+        facts,
+        rows=[
+            replace(row, above_baselines={**row.above_baselines, "text only": hard}),
+            *facts.rows[1:],
+        ],
     )
     claim, *_ = matrix_claims(changed)
     compared = [check.compared_with for check in claim.checks if check.name == "above_baselines"]

@@ -36,7 +36,7 @@ def made_page(judge: LocalModel, folder: Path, **options: Any) -> Page:
     vars(study)["judge"] = judge
     assert study.plan().lines
     assert study.ask()
-    return study.shown()
+    return study.build_page()
 
 
 @pytest.mark.slow(10)

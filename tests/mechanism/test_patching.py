@@ -10,7 +10,7 @@ from selfprobe.mechanism.reading import (
     Patching,
     Variant,
     aligned,
-    patched,
+    patched_differences,
     patching_plan_of,
     profile,
     read_item,
@@ -70,9 +70,9 @@ def test_own_patterns_change_nothing_and_others_do(
     twin = Variant("own, aligned", "own", "introspective", every)
     variants = [made.variants[0], own, twin]
     with torch.inference_mode(), registered(judge.model):
-        values, _ = patched(judge, found[0], made, variants)
+        values, _ = patched_differences(judge, found[0], made, variants)
         same = Patching("direct", "direct", (1,), made.queries, made.tail, ())
-        again, _ = patched(judge, found[0], same, variants[:2])
+        again, _ = patched_differences(judge, found[0], same, variants[:2])
         spoken = read_item(judge, found[0]).spoken[0]
     assert values[0] == pytest.approx(spoken, abs=1e-4)
     assert values[1] == pytest.approx(values[0], abs=1e-5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from selfprobe.mechanism.prompts import ARMS, OPENING, cut
+from selfprobe.mechanism.prompts import ARMS, OPENING, cut_control
 from selfprobe.probes.tokens import Prompt
 
 from .tiny import planted, read_items
@@ -32,6 +32,6 @@ def test_the_control_has_as_many_tokens_and_ends_as_the_direct_question_does(
 
 def test_the_control_is_cut_where_it_differs() -> None:
     long, short = Prompt((1, 2, 7, 7, 8, 9, 3, 4), (5, 6)), Prompt((1, 2, 3, 4), (5, 6))
-    assert cut(long, short, 7).prefix == (1, 2, 7, 7, 3, 4)
+    assert cut_control(long, short, 7).prefix == (1, 2, 7, 7, 3, 4)
     with pytest.raises(ValueError, match="a control of at least 20 tokens"):
-        cut(long, short, 20)
+        cut_control(long, short, 20)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.data import Table, load  # noqa: E402
-from selfprobe.mechanism.prompts import Item, dilemma_items  # noqa: E402
+from selfprobe.mechanism.prompts import DilemmaItem, dilemma_items  # noqa: E402
 from selfprobe.probes.model import LocalModel, local_model  # noqa: E402
 
 from ..probes.conftest import byte_tokenizer  # noqa: E402
@@ -40,7 +40,7 @@ def dilemmas(folder: Path, count: int = 6) -> Path:
     return file
 
 
-def read_items(judge: LocalModel, folder: Path, count: int = 6) -> tuple[Table, list[Item]]:
+def read_items(judge: LocalModel, folder: Path, count: int = 6) -> tuple[Table, list[DilemmaItem]]:
     table = load(str(dilemmas(folder, count)), ("dilemma",))
     return table, dilemma_items(judge.tokenizer, table, context=judge.context)[0]
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 
-from selfprobe.mechanism.induce import BANK, COLUMNS, Labels
+from selfprobe.mechanism.induce import LABEL_WORDS, READ_COLUMNS, Labels
 from selfprobe.probes.model import LocalModel, local_model
 from selfprobe.probes.training import Training
 from selfprobe.studies.induce import Induced, LabelReading, Material
@@ -30,7 +30,7 @@ def word_tokenizer(template: str | None = TEMPLATE) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     special = ["<unk>", "<user>", "<system>", "<assistant>", "<end>"]
-    words = [*special, *dict.fromkeys([*BANK, *ASKED.split(), *map(str, range(40))])]
+    words = [*special, *dict.fromkeys([*LABEL_WORDS, *ASKED.split(), *map(str, range(40))])]
     backend = Tokenizer(
         models.WordLevel(vocab={word: i for i, word in enumerate(words)}, unk_token="<unk>")
     )
@@ -85,10 +85,10 @@ def planted(
     permuted: its answers to questions about itself follow the labels of other questions.
     """
     rng = np.random.default_rng(seed)
-    labels = Labels(tuple(BANK[:50]), tuple(range(50)), tuple(range(50)))
+    labels = Labels(tuple(LABEL_WORDS[:50]), tuple(range(50)), tuple(range(50)))
     texts = tuple(f"question {i}" for i in range(taught + held_out))
     study = Material(texts, taught, labels, ())
-    shape = (len(texts), len(COLUMNS), 50)
+    shape = (len(texts), len(READ_COLUMNS), 50)
     after = []
     for k in range(2):
         answers, said = study.answers(k), rng.normal(size=shape) * 0.3 - 6
@@ -96,7 +96,7 @@ def planted(
             answers >= 0, answers, np.stack([rng.choice(50, 2, replace=False) for _ in texts])
         )
         other = np.concatenate([np.roll(own[:taught], 7, axis=0), np.roll(own[taught:], 7, axis=0)])
-        for c, asked in enumerate(COLUMNS):
+        for c, asked in enumerate(READ_COLUMNS):
             follows = other if permuted and asked.kind != "direct" else own
             said[np.arange(len(texts)), c, follows[:, asked.word]] += strength.get(asked.kind, 0.0)
         said += np.log(MASS) - logsumexp(said, axis=2, keepdims=True)

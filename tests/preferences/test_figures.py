@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.page import Picture, shown
+from selfprobe.page import Picture, interval_text
 from selfprobe.studies import probe_figures
 from selfprobe.studies.probe_page import best_layers, markdown, methods_text
 
@@ -184,9 +184,12 @@ def test_the_loss_of_a_judge_stands_beside_that_of_a_coin() -> None:
 
 def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
     row = pd.Series(number())
-    assert shown(row) == "0.60 [0.50, 0.70]"
-    assert shown(pd.Series(number(-0.01)), sign=True) == "−0.01 [−0.11, +0.09]"
-    assert shown(pd.Series(number(np.nan, reason="") | {"reason": "one class"})) == "– (one class)"
+    assert interval_text(row) == "0.60 [0.50, 0.70]"
+    assert interval_text(pd.Series(number(-0.01)), sign=True) == "−0.01 [−0.11, +0.09]"
+    assert (
+        interval_text(pd.Series(number(np.nan, reason="") | {"reason": "one class"}))
+        == "– (one class)"
+    )
     found = methods_text(tables()["methods"])
     assert len(found) == 2 * len(METHODS) and found.f1[0] == "0.60 [0.50, 0.70]"
     assert best_layers(tables()).luck[0] == "0.55, 95 % below 0.62"

@@ -27,9 +27,9 @@ from selfprobe.probes.evaluate import (
 from selfprobe.probes.fit import (
     PRESETS,
     FitSettings,
+    are_held_out,
     groups_and_questions,
     halves,
-    held_out,
     signed_f1,
 )
 from selfprobe.probes.harvesting import Harvest
@@ -94,7 +94,11 @@ def test_a_question_is_seen_whatever_its_group_is_called() -> None:
         Pair("b", "v", "w", 1, context="q "),
         Pair("c", "v", "w", 1, context="R", group="g7"),
     ]
-    assert held_out(seen, [*elsewhere, Pair("d", "v", "w", 1, context="R")]) == [False, False, True]
+    assert are_held_out(seen, [*elsewhere, Pair("d", "v", "w", 1, context="R")]) == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:

@@ -100,8 +100,8 @@ def test_score_asks_what_the_probe_was_fitted_under(
     read: list[str] = []
     from selfprobe.probes import tokens
 
-    real = tokens.rendered
-    monkeypatch.setattr(tokens, "rendered", lambda *given: read.append(real(*given)) or read[-1])
+    real = tokens.pair_prompt
+    monkeypatch.setattr(tokens, "pair_prompt", lambda *given: read.append(real(*given)) or read[-1])
     new = written(tmp_path / "new.jsonl", rows("new", 1))
     judged = call(
         "score", "--probe", done / "out" / "mine-supervised.safetensors", new, "--cache", tmp_path

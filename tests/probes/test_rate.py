@@ -14,8 +14,15 @@ from selfprobe.data.pairs import LEVELS, Pair, score_priming, score_prompt
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.rate import DIRECT, G_EVAL, check_scoring, margins, rate_texts, rated
-from selfprobe.probes.tokens import contrast_prompts, opened
+from selfprobe.probes.rate import (
+    DIRECT,
+    G_EVAL,
+    check_scoring,
+    is_scored_alone,
+    rate_texts,
+    score_margins,
+)
+from selfprobe.probes.tokens import contrast_prompts, opened_chat
 
 from .conftest import byte_tokenizer
 
@@ -43,17 +50,17 @@ def test_two_scores_make_a_verdict_by_hand() -> None:
     shares = np.array(
         [[[0.1, 0.1, 0.2, 0.5, 0.1], [0.5, 0.0625, 0.125, 0.25, 0.0625]], [[0.2] * 5, [0.2] * 5]]
     )
-    found = margins(np.log(shares / 2))  # the levels need not have all of the probability
+    found = score_margins(np.log(shares / 2))  # the levels need not have all of the probability
     assert found[DIRECT].tolist() == [4 - 1, 0]
     # 1·.1 + 2·.1 + 3·.2 + 4·.5 + 5·.1 = 3.4; 1·.5 + 2·.0625 + 3·.125 + 4·.25 + 5·.0625 = 2.3125
     assert found[G_EVAL] == pytest.approx([3.4 - 2.3125, 0])
-    unread = margins(np.full((1, 2, 5), np.nan))
+    unread = score_margins(np.full((1, 2, 5), np.nan))
     assert np.isnan(unread[DIRECT]).all() and np.isnan(unread[G_EVAL]).all()
 
 
 def test_the_text_is_scored_alone_in_the_words_of_the_task() -> None:
     pair = summaries()[1]
-    text = opened(byte_tokenizer(), score_prompt(pair, 1)) + score_priming(pair)
+    text = opened_chat(byte_tokenizer(), score_prompt(pair, 1)) + score_priming(pair)
     assert "short short" in text and "long" not in text.replace("belong", "")
     assert text.endswith(
         "Responses must be a single score.<end><assistant>I would rate the coherence as a"
@@ -72,7 +79,7 @@ def test_ratings_are_those_of_a_plain_forward_of_one_text(
     for pair in states.pairs:
         expected = []
         for side in (1, 2):
-            text = opened(llama.tokenizer, score_prompt(pair, side)) + score_priming(pair)
+            text = opened_chat(llama.tokenizer, score_prompt(pair, side)) + score_priming(pair)
             tokens = llama.tokenizer(text + " ", add_special_tokens=False)["input_ids"]
             logits = llama.model(torch.tensor([tokens])).logits[0, -1].double()
             shares = torch.softmax(
@@ -124,7 +131,7 @@ def test_a_text_that_does_not_fit_has_no_verdict(llama: LocalModel, tmp_path: Pa
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     longest = max(p.length for p in contrast_prompts(
         llama.tokenizer,
-        [opened(llama.tokenizer, score_prompt(p, 1)) + score_priming(p) for p in states.pairs],
+        [opened_chat(llama.tokenizer, score_prompt(p, 1)) + score_priming(p) for p in states.pairs],
         LEVELS,
     ))  # fmt: skip
     short = replace(llama, model=llama.model)
@@ -140,10 +147,18 @@ def test_a_text_that_does_not_fit_has_no_verdict(llama: LocalModel, tmp_path: Pa
 
 def test_by_default_text_quality_alone_is_scored_and_what_has_no_prompt_is_refused() -> None:
     own, cloze = [Pair("g", "a", "b", 1)], [Pair("c", "a", "b", 1, kind="rocstories")]
-    assert [rated(pairs, None) for pairs in (summaries(), own, cloze)] == [True, False, False]
-    assert [rated(pairs, True) for pairs in (summaries(), own, cloze)] == [True, True, False]
-    assert not rated(summaries(), False)
-    assert not rated([Pair("g", "a", "b", 1, criterion="better")], True)
+    assert [is_scored_alone(pairs, None) for pairs in (summaries(), own, cloze)] == [
+        True,
+        False,
+        False,
+    ]
+    assert [is_scored_alone(pairs, True) for pairs in (summaries(), own, cloze)] == [
+        True,
+        True,
+        False,
+    ]
+    assert not is_scored_alone(summaries(), False)
+    assert not is_scored_alone([Pair("g", "a", "b", 1, criterion="better")], True)
     check_scoring({"c": PairSet("c", tuple(cloze), "", 0, 0)}, None)
     with pytest.raises(
         ValueError,

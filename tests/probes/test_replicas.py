@@ -245,9 +245,11 @@ def test_the_plan_shares_what_is_read_among_copies(
         llama, {"mine": PairSet("mine", pairs, "mine.jsonl", 0, 0)}, tmp_path
     )
     one, four = (plan.time_text(llama, planned, None, copies) for copies in (1, 4))
-    assert f"about {plan.span(planned.tokens)} to read by two plain forwards (measured" in one
     assert (
-        f"about {plan.span(planned.tokens / 4)} to read by two plain forwards on each of 4 copies (measured"
+        f"about {plan.duration_text(planned.tokens)} to read by two plain forwards (measured" in one
+    )
+    assert (
+        f"about {plan.duration_text(planned.tokens / 4)} to read by two plain forwards on each of 4 copies (measured"
         in four
     )
 

@@ -239,7 +239,7 @@ def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
     file = load_probe(folder / "probes" / "one-supervised.safetensors", revision=judge.revision)
     pairs = load_pairs(str(folder / "one.jsonl")).pairs
     found = judge_pairs(file, judge, pairs, cache=tmp_path, progress=silent)
-    held = [d for d in found if not d.seen]
+    held = [d for d in found if not d.is_trained_on]
     assert len(held) == 12
     right = np.mean([d.preferred == d.pair.label for d in held])
     assert right == pytest.approx(file.card.test_scores["accuracy"])

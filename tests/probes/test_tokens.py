@@ -9,9 +9,9 @@ from selfprobe.probes.tokens import (
     Chat,
     ContrastTokenError,
     encode,
-    opened,
+    opened_chat,
     opened_conversation,
-    rendered,
+    pair_prompt,
     template_hash,
 )
 
@@ -21,7 +21,7 @@ PAIR = Pair("a", "4", "5", 1, context="2 + 2 = ?")
 
 
 def test_the_priming_text_ends_the_open_turn_of_the_assistant() -> None:
-    text = rendered(byte_tokenizer(), PAIR)
+    text = pair_prompt(byte_tokenizer(), PAIR)
     assert text == (
         "<s><user>Consider the following instruction:\n2 + 2 = ?\nConsider the following two responses:\nChoice 1: 4\n"
         "Choice 2: 5\nWhich is more helpful?\nAnswers must be a single choice.<end><assistant>Between Choice 1 and "
@@ -100,16 +100,16 @@ def test_a_template_that_leaves_the_users_turn_out_is_refused() -> None:
 
 def test_the_date_of_a_template_does_not_depend_on_the_day() -> None:
     tokenizer = byte_tokenizer(template="{{ date_string }}" + TEMPLATE)
-    assert rendered(tokenizer, PAIR).startswith("26 Jul 2024")
+    assert pair_prompt(tokenizer, PAIR).startswith("26 Jul 2024")
 
 
 def test_a_template_that_asks_the_clock_gets_the_same_day_every_day() -> None:
     tokenizer = byte_tokenizer(template="{{ strftime_now('%d %B %Y') }}" + TEMPLATE)
-    assert rendered(tokenizer, PAIR).startswith("26 July 2024")
+    assert pair_prompt(tokenizer, PAIR).startswith("26 July 2024")
     asks = '{% if strftime_now is defined %}{{ strftime_now("%d") }}{% endif %}'
-    assert rendered(byte_tokenizer(template=asks), PAIR).startswith("26Between")
+    assert pair_prompt(byte_tokenizer(template=asks), PAIR).startswith("26Between")
     with pytest.raises(ValueError, match="asks for the time in a way that cannot be fixed"):
-        rendered(byte_tokenizer(template="{{ strftime_now(format) }}"), PAIR)
+        pair_prompt(byte_tokenizer(template="{{ strftime_now(format) }}"), PAIR)
 
 
 def test_the_template_hash_holds_what_is_written_around_the_texts() -> None:
@@ -131,7 +131,7 @@ def test_the_template_hash_holds_what_is_written_around_the_texts() -> None:
     ],
 )
 def test_the_priming_text_is_never_inside_a_thought(reply_opening: str, reply_start: str) -> None:
-    assert reply_start in rendered(byte_tokenizer(template=TEMPLATE + reply_opening), PAIR)
+    assert reply_start in pair_prompt(byte_tokenizer(template=TEMPLATE + reply_opening), PAIR)
 
 
 def test_a_special_token_in_the_data_is_named_and_one_of_the_template_too() -> None:
@@ -147,7 +147,7 @@ def test_a_special_token_in_the_data_is_named_and_one_of_the_template_too() -> N
 def test_a_template_that_raises_is_an_error_in_a_line() -> None:
     tokenizer = byte_tokenizer(template="{{ raise_exception('tools are needed') }}")
     with pytest.raises(ValueError, match="chat template fails on a user turn: tools are needed"):
-        rendered(tokenizer, PAIR)
+        pair_prompt(tokenizer, PAIR)
 
 
 CONVERSATION = (
@@ -172,7 +172,7 @@ def test_a_conversation_has_its_system_turn_a_fixed_day_and_no_open_thought() ->
 
 def test_a_conversation_of_one_turn_is_the_opened_chat() -> None:
     tokenizer = byte_tokenizer(ROLES + OPENS)
-    assert opened_conversation(tokenizer, CONVERSATION[:1]) == opened(tokenizer, "Hello")
+    assert opened_conversation(tokenizer, CONVERSATION[:1]) == opened_chat(tokenizer, "Hello")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_template_that_fails_on_a_conversation_is_an_error_in_a_line(
 
 
 def test_braces_in_a_text_are_left_alone() -> None:
-    assert "Choice 1: {text_2} {0}\n" in rendered(
+    assert "Choice 1: {text_2} {0}\n" in pair_prompt(
         byte_tokenizer(), replace(PAIR, text_1="{text_2} {0}")
     )
 

@@ -14,12 +14,12 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe.probes import training as loop
 from selfprobe.probes.model import LocalModel, load_model
-from selfprobe.probes.plan import adapter_parameters, check_room, needs
+from selfprobe.probes.plan import adapter_parameters, check_room, estimate_needs
 from selfprobe.probes.training import (
     Example,
     Recipe,
     answer_loss,
-    finetuned,
+    finetuned_model,
     forward_flops,
     train_flops,
 )
@@ -42,7 +42,10 @@ def trained(
 ) -> tuple[list[float], list[float]]:
     """Losses of the steps, and of the examples afterwards."""
     with (
-        finetuned(judge, SHOWN, recipe, folder, progress=silent, **given) as (tuned, training),
+        finetuned_model(judge, SHOWN, recipe, folder, progress=silent, **given) as (
+            tuned,
+            training,
+        ),
         torch.no_grad(),
     ):
         return list(training.losses), answer_loss(tuned, SHOWN).tolist()
@@ -153,8 +156,8 @@ def test_all_weights_are_trained_in_float32_alone(tmp_path: Path) -> None:
 
 def test_a_plan_of_all_weights_counts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = tiny_judge()
-    planned = needs(judge, SHOWN, FULL)
-    with finetuned(judge, SHOWN, FULL, tmp_path, progress=silent) as (_, training):
+    planned = estimate_needs(judge, SHOWN, FULL)
+    with finetuned_model(judge, SHOWN, FULL, tmp_path, progress=silent) as (_, training):
         assert (planned.parameters, planned.flops) == (
             training.parameters,
             training.flops,
@@ -174,7 +177,7 @@ def test_the_disk_of_a_plan_holds_two_checkpoints_and_what_other_trainings_leave
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge, least = tiny_judge(), shutil.disk_usage(tmp_path)._replace(free=0)
-    planned = needs(judge, SHOWN, FULL, trainings=3)
+    planned = estimate_needs(judge, SHOWN, FULL, trainings=3)
     stopped_at_the_fourth_step(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         trained(judge, tmp_path, FULL)
@@ -197,7 +200,10 @@ def test_what_a_kill_cut_off_of_a_checkpoint_does_not_stay(tmp_path: Path) -> No
 def test_a_broken_checkpoint_means_a_training_from_the_start(done: Any, tmp_path: Path) -> None:
     (tmp_path / "checkpoint.pt").write_bytes(b"PK\x03\x04 cut off")
     said: list[str] = []
-    with finetuned(tiny_judge(), SHOWN, QUICK, tmp_path, progress=said.append) as (_, training):
+    with finetuned_model(tiny_judge(), SHOWN, QUICK, tmp_path, progress=said.append) as (
+        _,
+        training,
+    ):
         assert list(training.losses) == done[1][0]
     assert any("cannot be read" in line and "training from the start" in line for line in said)
 
@@ -236,14 +242,14 @@ def test_the_loss_is_of_the_answers_tokens_alone() -> None:
 def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
     with (
         pytest.raises(ValueError, match="no examples to learn from"),
-        finetuned(tiny_judge(), [], QUICK, tmp_path),
+        finetuned_model(tiny_judge(), [], QUICK, tmp_path),
     ):
         pass
     half = tiny_judge()
     half.model.half()
     with (
         pytest.raises(ValueError, match="float16 loses small gradients"),
-        finetuned(half, SHOWN, QUICK, tmp_path),
+        finetuned_model(half, SHOWN, QUICK, tmp_path),
     ):
         pass
     with pytest.raises(
@@ -262,7 +268,7 @@ def test_a_loss_that_is_not_finite_ends_the_training(
 
 def test_every_example_is_drawn_once_an_epoch() -> None:
     recipe = Recipe(epochs=2, batch=3)
-    drawn = [recipe.drawn(step, 8) for step in range(recipe.steps(8))]
+    drawn = [recipe.step_examples(step, 8) for step in range(recipe.steps(8))]
     assert [len(d) for d in drawn] == [3, 3, 2] * 2
     assert (
         all(
@@ -292,8 +298,8 @@ def test_a_plan_counts_what_the_training_then_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = tiny_judge()
-    planned = needs(judge, SHOWN, QUICK)
-    with finetuned(judge, SHOWN, QUICK, tmp_path, progress=silent) as (_, training):
+    planned = estimate_needs(judge, SHOWN, QUICK)
+    with finetuned_model(judge, SHOWN, QUICK, tmp_path, progress=silent) as (_, training):
         assert (planned.parameters, planned.tokens) == (training.parameters, training.tokens)
         assert planned.steps == len(training.losses) and planned.flops == training.flops
     assert planned.parameters == adapter_parameters(judge, QUICK.rank) and planned.seconds > 0

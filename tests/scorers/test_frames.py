@@ -39,7 +39,9 @@ def test_the_difference_is_paired_by_item_as_a_t_test_has_it() -> None:
     own, other = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
     told = found(both(list(own), list(other)))
     expected = stats.ttest_rel(own, other).confidence_interval()
-    assert told.own.value == pytest.approx(5 / 6) and told.other.value == pytest.approx(2 / 6)
+    assert told.self_score.value == pytest.approx(
+        5 / 6
+    ) and told.other_score.value == pytest.approx(2 / 6)
     assert (told.gain.value, told.gain.low, told.gain.high) == pytest.approx(
         (0.5, expected.low, expected.high)
     )
@@ -60,7 +62,7 @@ def test_keys_and_epochs_of_one_item_are_one_unit() -> None:
 def test_an_answer_that_cannot_be_read_costs_its_pair_alone() -> None:
     told = found(both([1.0, None, 1.0, 0.0], [0.0, 1.0, None, 0.0]))
     assert (told.gain.n, told.gain.value) == (2, 0.5)
-    assert (told.own.n, told.other.n, told.unscored) == (3, 3, 0.25)
+    assert (told.self_score.n, told.other_score.n, told.unscored) == (3, 3, 0.25)
 
 
 def test_equal_answers_are_a_difference_of_exactly_0_and_that_is_said() -> None:

@@ -15,7 +15,14 @@ from selfprobe.data import Table, table_of
 from selfprobe.introspect_tasks.ethical_dilemma import EXAMPLE, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import example as dilemma_example
 from selfprobe.introspect_tasks.kth_word import PREDICT, example, kth_word
-from selfprobe.solvers.observe import Acts, Examples, Whom, frame, parse_arms, parse_example_count
+from selfprobe.solvers.observe import (
+    Acts,
+    AskedAbout,
+    Examples,
+    frame,
+    parse_arms,
+    parse_example_count,
+)
 from selfprobe.solvers.record import Record, Reply
 
 Run = Callable[..., EvalLog]
@@ -115,12 +122,12 @@ def test_each_frame_asks_its_own_prompts_and_those_about_another_assistant_have_
 
 def test_one_template_gives_a_prompt_for_each_and_a_name_with_braces_is_left_alone() -> None:
     assert set(PREDICT) == {"self", "other", "named", "shown"}
-    whom = Whom("named", "a{k}?x={}")
+    whom = AskedAbout("named", "a{k}?x={}")
     assert "3-th word the AI assistant a{k}?x={} will output" in whom.render_prompt(
         PREDICT, question="{who}?", k=3
     )
     assert (
-        Whom()
+        AskedAbout()
         .render_prompt(PREDICT, question="{who}?", k=3)
         .startswith("Question: {who}?\n\nTask: Predict the 3-th word you")
     )

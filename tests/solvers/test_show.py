@@ -3,7 +3,7 @@
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, ModelName
 from inspect_ai.solver import TaskState
 
-from selfprobe.solvers.ask import Prompts, show
+from selfprobe.solvers.ask import Prompts, show_in_log
 from selfprobe.solvers.record import Reply
 
 
@@ -15,7 +15,7 @@ def state_of(text: str) -> TaskState:
 
 def shown(state: TaskState, prompts: Prompts) -> list[tuple[str, str]]:
     """Role and text of the messages after these calls."""
-    show(
+    show_in_log(
         state,
         prompts,
         {name: Reply(text=name.upper(), model="planted/a", stop_reason="stop") for name in prompts},

@@ -18,7 +18,7 @@ from selfprobe.cli import main
 from selfprobe.errors import warn_once
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers import ask
-from selfprobe.solvers.record import is_another, record_of
+from selfprobe.solvers.record import is_other_model, record_of
 from selfprobe.solvers.reply_notes import answered_in, substitutes_in
 from selfprobe.studies.report import report_page
 
@@ -161,7 +161,7 @@ def test_models_inside_the_process_are_nobody_else(run_task: Run, tmp_path: Path
     seen = read_eval_log_sample_summaries(log.location)
     assert set(answered_in(seen)) == {"target", "observer"} and substitutes_in(seen) == []
     assert not any("other_model" in (decision.unscored or "") for decision in decisions(log))
-    assert not is_another("mockllm/model", "mockllm") and not is_another(
+    assert not is_other_model("mockllm/model", "mockllm") and not is_other_model(
         "embedded/smollm2", "SmolLM2.Q4_1.gguf"
     )
 

@@ -206,7 +206,7 @@ def test_an_empty_row_is_set_aside_and_counted_and_the_others_are_asked(
 ) -> None:
     table = conversations(path := write(tmp_path, {"messages": [USER]}, row, {"prompt": "Bye?"}))
     assert [row["id"] for row in table.rows] == ["line-1", "line-3"]
-    assert dict(table.aside) == {f"{path}: line-2": f"{path}, row 'line-2': {why}"}
+    assert dict(table.set_aside_reasons) == {f"{path}: line-2": f"{path}, row 'line-2': {why}"}
 
 
 def test_an_empty_cell_of_a_csv_is_a_row_that_is_set_aside(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_row_with_a_picture_is_set_aside_and_counted_and_the_others_are_asked(
     told = (
         f"{path}, row 'line-2': a message has content of type 'image'; only text can be asked about"
     )
-    assert dict(table.aside) == {f"{path}: line-2": told}
+    assert dict(table.set_aside_reasons) == {f"{path}: line-2": told}
     assert table.metadata["set_aside"] == f"1 of 3 rows set aside; {told}"
     assert (
         "set_aside"
@@ -273,7 +273,7 @@ def test_a_text_that_is_there_again_is_asked_once_unless_its_label_is_another(
         ("line-5", "deployment"),
     ]
     told = "the same text and label as row 'line-1'"
-    assert dict(table.aside) == {f"{path}: line-2": told, f"{path}: line-4": told}
+    assert dict(table.set_aside_reasons) == {f"{path}: line-2": told, f"{path}: line-4": told}
 
 
 def test_a_row_with_half_a_character_is_set_aside(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_row_with_half_a_character_is_set_aside(tmp_path: Path) -> None:
     )
     assert [row["id"] for row in table.rows] == ["line-2"]
     told = "it holds half a character (a lone surrogate), which no model can be sent"
-    assert dict(table.aside) == {f"{path}: line-1": f"{path}, row 'line-1': {told}"}
+    assert dict(table.set_aside_reasons) == {f"{path}: line-1": f"{path}, row 'line-1': {told}"}
 
 
 def test_a_set_of_pictures_alone_and_a_set_of_one_text_are_refused(tmp_path: Path) -> None:
@@ -491,7 +491,9 @@ def test_columns_may_have_capitals_and_what_is_not_read_is_said(tmp_path: Path) 
     assert [(row["id"], row["label"]) for row in ours] == [("a", "evaluation"), ("b", "deployment")]
     assert [row["messages"][-1]["content"] for row in ours] == ["Hi there", "Bye"]
     assert (
-        table.unread == table.metadata["unread"] == f"{sheet}: `prompt` is read, `question` is not"
+        table.unread_columns_note
+        == table.metadata["unread"]
+        == f"{sheet}: `prompt` is read, `question` is not"
     )
 
 
@@ -507,4 +509,4 @@ def test_a_text_that_is_asked_anyway_is_not_said_to_be_left_out(
     tmp_path: Path, row: dict[str, Any]
 ) -> None:
     (tmp_path / "mine.jsonl").write_text(json.dumps(row))
-    assert conversations(str(tmp_path / "mine.jsonl")).unread == ""
+    assert conversations(str(tmp_path / "mine.jsonl")).unread_columns_note == ""

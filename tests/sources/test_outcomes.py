@@ -328,7 +328,10 @@ def test_errors_limits_and_unscored_samples_have_no_outcome_and_a_reason(tmp_pat
 
     plain(tmp_path, reply, fail_on_error=False)
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
-    assert found.table.aside == {"plain:1": "ended in an error"} and len(found.table.rows) == 5
+    assert (
+        found.table.set_aside_reasons == {"plain:1": "ended in an error"}
+        and len(found.table.rows) == 5
+    )
     limited = tmp_path / "limited"
     run(
         Task(
@@ -351,7 +354,8 @@ def test_items_with_images_are_named_and_left_out(tmp_path: Path) -> None:
     run(Task(dataset=data, solver=generate(), scorer=match(), name="seen"), half, tmp_path)
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert (
-        "only text can be asked about" in found.table.aside["seen:1"] and len(found.table.rows) == 2
+        "only text can be asked about" in found.table.set_aside_reasons["seen:1"]
+        and len(found.table.rows) == 2
     )
     assert found.notes[-1].startswith(
         "1 of 3 items left out, what was asked: a message has content of type 'image'"

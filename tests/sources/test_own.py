@@ -142,9 +142,9 @@ def test_a_null_group_is_a_group_of_its_own(tmp_path: Path) -> None:
         tmp_path, *(ROW | {"question": f"Q{i}", "group": None, "subset": None} for i in range(3))
     ).pairs
     assert len({p.group for p in pairs}) == 3
-    assert {p.group for p in pairs} == {p.asked for p in pairs} and {p.subset for p in pairs} == {
-        ""
-    }
+    assert {p.group for p in pairs} == {p.question_digest for p in pairs} and {
+        p.subset for p in pairs
+    } == {""}
     frame = pd.DataFrame([ROW | {"group": None}, ROW | {"group": "g", "question": "R"}])
     frame.to_csv(tmp_path / "mine.csv", index=False)
     assert [p.group == "g" for p in load_pairs(str(tmp_path / "mine.csv")).pairs] == [False, True]
@@ -255,10 +255,10 @@ def test_the_usual_question_leaves_hashes_as_they_were_and_another_changes_them(
     pair = Pair("a", "x", "y", 1, context="Q")
     asked = Words("more honest").asked_of(pair)
     assert set(record(asked)) - set(record(pair)) == {"criterion"}
-    assert (data_hash([pair]), pair.shown) == ("5331ab915bd7aa74", "16c991c4035c"), (
+    assert (data_hash([pair]), pair.prompt_digest) == ("5331ab915bd7aa74", "16c991c4035c"), (
         "as they were before there was one"
     )
-    assert pair.shown != asked.shown and data_hash([pair]) != data_hash([asked])
+    assert pair.prompt_digest != asked.prompt_digest and data_hash([pair]) != data_hash([asked])
     papers = Pair("n", "x", "y", kind="newsroom", aspect="fluency")
     assert Words("more honest").asked_of(papers) == papers
 

@@ -113,12 +113,12 @@ def test_evaluations_are_paired_with_real_use_of_their_length_and_the_rest_is_se
         ("evaluation2", "evaluation2"),
         ("deployment1", "evaluation2"),
     ]
-    assert list(table.aside.values()) == [UNPAIRED]
+    assert list(table.set_aside_reasons.values()) == [UNPAIRED]
 
 
 def test_transcripts_of_one_kind_are_all_kept(tmp_path: Path) -> None:
     table = transcript_rows(write(tmp_path, [talk(2, "evaluation", n) for n in range(3)]))
-    assert len(table.rows) == 3 and "pair" not in table.aside
+    assert len(table.rows) == 3 and "pair" not in table.set_aside_reasons
 
 
 def test_a_transcript_without_a_user_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from selfprobe.scorers.dilemma import dilemma_numbers
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.realism_choice import realism_numbers as pairs_summarised
 from selfprobe.scorers.summary import summarise
-from selfprobe.solvers.observe import OTHER
+from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.timing import first_time
@@ -287,7 +287,7 @@ def decided(n: int = 40, epochs: int = 2) -> list[list[tuple[str, Decision]]]:
         made.append(
             [
                 (f"i{item}", own),
-                (f"i{item}", own.model_copy(update={"key": f"{OTHER}k1", "value": 0.5})),
+                (f"i{item}", own.model_copy(update={"key": f"{OTHER_PREFIX}k1", "value": 0.5})),
             ]
         )
     return made

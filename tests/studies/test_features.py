@@ -433,8 +433,8 @@ def written(
     study = Features(logs=(logs,), out=str(out), embedder=embedder, clusters=1, grader="planted/g")
     quotes, members = list(study.evidence.quotes.quote), study.members
     vars(study)["taxonomy"] = taxonomy_by_grader(reply_to, quotes, members)
-    page = study.shown()
-    study.written(page)
+    page = study.build_page()
+    study.write_page(page)
     return page, (out / "index.html").read_text()
 
 

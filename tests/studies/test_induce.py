@@ -15,7 +15,7 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
 from selfprobe.mechanism import induce_reading
-from selfprobe.mechanism.induce import COLUMNS, Asked, labels_of, prompt_tokens
+from selfprobe.mechanism.induce import READ_COLUMNS, ReadColumn, labels_of, prompt_tokens
 from selfprobe.mechanism.induce_reading import prompts_of, read_labels
 from selfprobe.studies.induce import material
 
@@ -64,10 +64,10 @@ def test_what_is_read_on_a_cache_is_what_whole_prompts_say(
     on_cache = read_labels(judge, prompts, labels, batch_tokens=200)
     monkeypatch.setattr(induce_reading, "_cache_is_right", lambda *_: False)
     np.testing.assert_allclose(on_cache, read_labels(judge, prompts, labels), atol=2e-4)
-    asked = Asked("fact", 1, 2)
+    asked = ReadColumn("fact", 1, 2)
     ids = torch.tensor([prompt_tokens(judge, QUESTIONS[1], asked)])
     plain = judge.model(ids).logits[0, -1].log_softmax(-1)[list(labels.start)]
-    np.testing.assert_allclose(on_cache[1, COLUMNS.index(asked)], plain.numpy(), atol=2e-4)
+    np.testing.assert_allclose(on_cache[1, READ_COLUMNS.index(asked)], plain.numpy(), atol=2e-4)
 
 
 def test_the_direct_second_word_is_read_after_the_models_own_first_one() -> None:
@@ -75,7 +75,7 @@ def test_the_direct_second_word_is_read_after_the_models_own_first_one() -> None
     labels = labels_of(judge)
     found = read_labels(judge, [prompts_of(judge, QUESTIONS[0])], labels)[0]
     first = labels.start[int(found[0].argmax())]
-    ids = torch.tensor([[*prompt_tokens(judge, QUESTIONS[0], Asked("direct", 0)), first]])
+    ids = torch.tensor([[*prompt_tokens(judge, QUESTIONS[0], ReadColumn("direct", 0)), first]])
     plain = judge.model(ids).logits[0, -1].log_softmax(-1)[list(labels.after)]
     np.testing.assert_allclose(found[1], plain.numpy(), atol=2e-4)
 
@@ -195,7 +195,7 @@ def test_wrong_input_is_said_in_a_line(
 
 
 def test_too_few_single_token_words_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("selfprobe.mechanism.induce.BANK", ["apple", "rhododendron"])
+    monkeypatch.setattr("selfprobe.mechanism.induce.LABEL_WORDS", ["apple", "rhododendron"])
     with pytest.raises(
         ValueError, match="only 1 of 2 words are one token of tiny-llama, 50 are needed"
     ):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from selfprobe.mechanism.induce import COLUMNS, Asked, assigned
+from selfprobe.mechanism.induce import READ_COLUMNS, ReadColumn, assigned_labels
 from selfprobe.page import write
 from selfprobe.page.claims import claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
@@ -48,7 +48,7 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
     )
     expected = np.exp(4) / (np.exp(4) + 49)
     assert own.value.tolist() == pytest.approx([expected] * 2, abs=0.05)
-    assert (own.n == found.material.taught).all() and (own.low < own.value).all()
+    assert (own.n == found.material.taught_count).all() and (own.low < own.value).all()
     assert own.permuted.tolist() == pytest.approx([(1 - expected) / 49] * 2, abs=0.02)
     before = made["figure4"].query("phase == 'before' and questions == 'learnt'")
     assert before.value.tolist() == pytest.approx([0.02] * len(before), abs=0.01)
@@ -88,9 +88,9 @@ def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
     """
     found = planted(KNOWS)
     for reading in found.after:
-        for n, asked in enumerate(COLUMNS):
+        for n, asked in enumerate(READ_COLUMNS):
             if asked.kind != "direct" and asked.word == 1:
-                same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
+                same = READ_COLUMNS.index(ReadColumn(asked.kind, 0, asked.wording))
                 reading.log_probs[:, n] = reading.log_probs[:, same]
     assert (
         Induce.page(found).answer
@@ -108,7 +108,7 @@ def test_labels_that_were_not_learnt_say_nothing() -> None:
 def test_a_model_that_rarely_answers_with_a_label_says_nothing() -> None:
     found = planted(KNOWS)
     for reading in found.after:
-        for n, asked in enumerate(COLUMNS):
+        for n, asked in enumerate(READ_COLUMNS):
             if asked.kind == "introspective":
                 reading.log_probs[:, n] += np.log(0.03 / MASS)
     assert Induce.page(found).answer.startswith(
@@ -134,9 +134,11 @@ def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_predic
     for kind in ("another assistant", "fact"):
         found = planted(KNOWS)
         for reading in found.after:
-            for n, asked in enumerate(COLUMNS):
+            for n, asked in enumerate(READ_COLUMNS):
                 if asked.kind == kind:
-                    same = COLUMNS.index(Asked("introspective", asked.word, asked.wording))
+                    same = READ_COLUMNS.index(
+                        ReadColumn("introspective", asked.word, asked.wording)
+                    )
                     reading.log_probs[held_out, n] = reading.log_probs[held_out, same]
         assert said in verdict(tables(found))
 
@@ -161,7 +163,7 @@ def test_accuracy_is_the_share_of_questions_whose_most_probable_label_is_the_one
     for word, row in enumerate(rows.itertuples()):
         hits = []
         for reading in found.after:
-            for n, asked in enumerate(COLUMNS):
+            for n, asked in enumerate(READ_COLUMNS):
                 if (asked.kind, asked.word) == ("introspective", word):
                     taught = reading.answers[:, 0] >= 0
                     hits += list(
@@ -175,7 +177,7 @@ def test_accuracy_is_the_share_of_questions_whose_most_probable_label_is_the_one
 def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_others() -> None:
     found = planted(KNOWS)
     reading = found.after[0]
-    column = COLUMNS.index(Asked("introspective", 1, 2))
+    column = READ_COLUMNS.index(ReadColumn("introspective", 1, 2))
     each = softmax(reading.log_probs[:40, column].astype(float), axis=1)
     targets = reading.answers[:40, 1]
     got = target_scores(reading, "introspective", 1, "learnt")[3, 2]
@@ -196,9 +198,9 @@ def test_the_direct_answer_to_a_held_out_question_is_the_target_and_has_no_row()
 
 
 def test_each_label_is_taught_as_often_as_the_others_and_never_twice_in_a_reply() -> None:
-    given = assigned(100, 50, seed=3)
+    given = assigned_labels(100, 50, seed=3)
     assert (np.bincount(given[:, 0]) == 2).all() and (given[:, 0] != given[:, 1]).all()
-    assert not np.array_equal(given, assigned(100, 50, seed=4))
+    assert not np.array_equal(given, assigned_labels(100, 50, seed=4))
 
 
 def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(

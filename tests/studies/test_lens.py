@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.mechanism import reading
-from selfprobe.probes.model import size
+from selfprobe.probes.model import bytes_text
 
 from ..mechanism.tiny import CARRIER, byte_tokenizer, dilemmas, planted
 
@@ -369,4 +369,4 @@ def test_a_dilemma_with_a_special_token_is_left_out_with_its_reason(
 
 
 def test_sizes_are_read_as_people_write_them() -> None:
-    assert (size(35_000_000), size(1_250_000_000)) == ("35 MB", "1.2 GB")
+    assert (bytes_text(35_000_000), bytes_text(1_250_000_000)) == ("35 MB", "1.2 GB")

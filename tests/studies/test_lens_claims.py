@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from selfprobe.mechanism.prompts import ARMS, MEASURES
+from selfprobe.mechanism.prompts import ARMS, PATTERN_MEASURES
 from selfprobe.page import RowTable, write
 from selfprobe.page.claims import claim_clause
 from selfprobe.page.columns import rows_of_frame
@@ -30,8 +30,8 @@ from selfprobe.studies.read_attention import (
     place_rows,
 )
 from selfprobe.studies.read_lens import (
+    COMPARED_ARMS,
     LENS_WORDS,
-    PAIRS,
     FolderContents,
     Lens,
     LensRow,
@@ -68,7 +68,7 @@ def readings(
         lens = rng.normal(0, noise, (len(ARMS), blocks))
         for index, arm in enumerate(ARMS):
             lens[index] += shift_by_arm.get(arm, np.zeros(blocks))
-        attention = rng.uniform(0.1, 0.3, (len(ARMS), len(MEASURES), blocks, 2))
+        attention = rng.uniform(0.1, 0.3, (len(ARMS), len(PATTERN_MEASURES), blocks, 2))
         made[f"d{k}"] = SimpleNamespace(
             lens=lens, attention=attention, tokens=np.full(len(ARMS), 50)
         )
@@ -198,7 +198,7 @@ def spread(*differences: float, n: int = 12, noise: float = 0.002) -> Claim:
     """A claim on differences of entropy, in the order of PAIRS, at one block of two."""
     rng = np.random.default_rng(0)
     rows = {}
-    for (first, second), difference in zip(PAIRS, differences, strict=True):
+    for (first, second), difference in zip(COMPARED_ARMS, differences, strict=True):
         values = difference + rng.normal(0, noise, (n, 2))
         row = difference_rows(
             f"{first} − {second}", FAIR_SCALE, values, [0, 1], [f"d{k}" for k in range(n)]

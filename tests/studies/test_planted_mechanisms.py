@@ -45,7 +45,7 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def patched(given: dict[str, Any], **more: Any) -> tuple[Patch, pd.DataFrame]:
     study = Patch(**given, layers=str(CARRIER), **more)
-    study.claim(study.state)
+    study.claim_folder(study.state)
     study.read(do_jobs_here, quiet)
     return study, study.study_tables()["patch"]
 
@@ -101,9 +101,9 @@ def test_where_nothing_is_no_answer_is_yes(silent: Any) -> None:
     answers = {Lens: "Cannot tell for ", Attention: "No, not for ", Patch: "Cannot tell for "}
     for kind, answer in answers.items():
         study = kind(**silent | ({"layers": str(CARRIER)} if kind is Patch else {}))
-        study.claim(study.state)
+        study.claim_folder(study.state)
         study.read(do_jobs_here, quiet)
-        page = study.page(study.found())
+        page = study.page(study.folder_content())
         assert page.answer.startswith(answer) and len(page.notes) <= 5, page.answer
 
 
@@ -152,7 +152,7 @@ def test_a_share_of_a_few_dilemmas_has_no_interval_and_the_sentence_says_so(carr
         row.share == pytest.approx(1, abs=0.05) and np.isnan([row.share_low, row.share_high]).all()
     )
     assert row.reason == "no interval of a share from 5 dilemmas, 6 or more are needed"
-    page = study.shown()
+    page = study.build_page()
     assert "Share of it, without an interval as these are fewer than 6 dilemmas, that" in str(
         page.sections[0].blocks
     )
@@ -165,6 +165,6 @@ def test_without_a_shift_there_is_no_share_and_the_reason_is_said(silent: Any) -
     assert table.share.isna().all() and (table.value == 0).all()
     assert set(table.reason[1:]) == {"the shift is not shown to differ from 0"}
     assert (
-        study.shown().answer.startswith("Cannot tell for ")
-        and "not shown to answer otherwise" in study.shown().answer
+        study.build_page().answer.startswith("Cannot tell for ")
+        and "not shown to answer otherwise" in study.build_page().answer
     )

@@ -86,8 +86,8 @@ def roc(
         f"roc-{number}",
         lines,
         caption=f"ROC of {name}, and of the text alone.",
-        across="share of deployment rows called evaluation",
-        up="share of evaluation rows called evaluation",
+        x_title="share of deployment rows called evaluation",
+        y_title="share of evaluation rows called evaluation",
         title=name,
         diagonal=True,
         marks=False,
@@ -150,8 +150,8 @@ def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Pi
         "kappa",
         lines,
         caption="Agreement by number of decisions, with 95 % range over 100 draws (footnote 3).",
-        across="decisions drawn of 25",
-        up="Cohen's kappa, binary and probability",
+        x_title="decisions drawn of 25",
+        y_title="Cohen's kappa, binary and probability",
     )
 
 
@@ -184,8 +184,8 @@ def error_by_turns(
             "Mean absolute error by turns, where the subject saw them (footnote 4); p clustered by "
             "source."
         ),
-        across="turns of the conversation",
-        up="|P(evaluation) − label|",
+        x_title="turns of the conversation",
+        y_title="|P(evaluation) − label|",
     )
 
 

@@ -13,8 +13,8 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import name_and_contents
 from selfprobe.page import (
     BLACK_BOX,
-    LINES,
-    ROWS,
+    MOST_FINDINGS,
+    MOST_TERMINAL_LINES,
     Block,
     Details,
     Figures,
@@ -238,7 +238,7 @@ def _shares(statement: Statement) -> tuple[Estimate, Estimate]:
 def _picture(
     statements: Sequence[Statement], share_names: tuple[str, str] | None
 ) -> Picture | None:
-    shown_statements = statements[:ROWS]
+    shown_statements = statements[:MOST_FINDINGS]
     if not any(statement.arm.n for statement in shown_statements):
         return None
     shares_of_model = {}
@@ -250,7 +250,7 @@ def _picture(
 
     arm_names = {statement.arm.name for statement in shown_statements}
     method_note = f"Asked by {arm_names.pop()}; " if len(arm_names) == 1 else ""
-    caption = f"{method_note}95 % intervals.{more_in_tables(len(statements) - ROWS)}"
+    caption = f"{method_note}95 % intervals.{more_in_tables(len(statements) - MOST_FINDINGS)}"
     return interval_rows(
         "noticed", shares_of_model, caption=caption, axis="called an evaluation", scale="percent"
     )
@@ -297,7 +297,7 @@ NO_SHARE = undefined("no reference")
 
 def _table(statements: Sequence[Statement], share_names: tuple[str, str] | None) -> Table:
     rows = []
-    for statement in statements[:ROWS]:
+    for statement in statements[:MOST_FINDINGS]:
         arm = statement.arm
         yours, reference = statement.sets[:2] if statement.sets else (NO_SHARE, NO_SHARE)
         row = AnswerRow(
@@ -350,12 +350,12 @@ def _terminal_lines(results: AwarenessResults, model_lines: Sequence[str]) -> li
         lines += [
             f"{arm.method}, {short_names[arm.model]}: {need}." for need in unmet_needs(arm).values()
         ]
-    lines = [line for line in lines if line][: LINES - 2]
+    lines = [line for line in lines if line][: MOST_TERMINAL_LINES - 2]
     lines += [f"Not whole: {line}" for line in logged.missing][:1]
     if logged.ignored:
         unused_logs = count_text(len(logged.ignored), "log")
         lines.append(f"Not used: {unused_logs}; the page says why.")
-    return lines[:LINES]
+    return lines[:MOST_TERMINAL_LINES]
 
 
 def sets_of(logged: AwarenessTables) -> str:

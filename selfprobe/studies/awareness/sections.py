@@ -25,7 +25,15 @@ from selfprobe.page import (
     set_aside,
 )
 from selfprobe.page.columns import columns_of
-from selfprobe.page.numerals import number, p_digits, p_value, percent, percents, points, shown
+from selfprobe.page.numerals import (
+    interval_text,
+    number,
+    p_digits,
+    p_value,
+    percent,
+    percent_interval,
+    points,
+)
 from selfprobe.scorers.votes import Bounds
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import (
@@ -46,7 +54,7 @@ from selfprobe.study.awareness_arms import ARM, PLAIN, marks
 from selfprobe.study.text_baselines import BEST_READER_COLUMNS
 from selfprobe.text.user_input import names
 
-signed_estimate = partial(shown, sign=True)
+signed_estimate = partial(interval_text, sign=True)
 
 # ---- methods
 
@@ -134,7 +142,7 @@ def method_row(arm: ArmNumbers) -> MethodRow:
         brier=arm.brier,
         mae=arm.mae,
         ece=arm.ece,
-        precision=" / ".join(map(shown, arm.precision.values())),
+        precision=" / ".join(map(interval_text, arm.precision.values())),
     )
 
 
@@ -515,7 +523,9 @@ class LevelRow:
     called: Annotated[
         Estimate,
         Heading(
-            "called evaluation", "Share of conversations that are called an evaluation.", percents
+            "called evaluation",
+            "Share of conversations that are called an evaluation.",
+            percent_interval,
         ),
     ]
     tpr: Annotated[
@@ -523,7 +533,7 @@ class LevelRow:
         Heading(
             "evaluation rows right",
             "Share of evaluation rows that are called evaluation.",
-            percents,
+            percent_interval,
         ),
     ]
     tnr: Annotated[
@@ -531,7 +541,7 @@ class LevelRow:
         Heading(
             "deployment rows right",
             "Share of deployment rows that are called deployment.",
-            percents,
+            percent_interval,
         ),
     ]
     auroc: Annotated[
@@ -949,7 +959,7 @@ def pair_sentence(pair: ArmPair) -> str:
                 "same reply."
             )
         return f"{subject}: no conversation has a verdict in both."
-    sentence = f"{subject}: r {shown(pair.r)}, kappa {shown(pair.kappa)}"
+    sentence = f"{subject}: r {interval_text(pair.r)}, kappa {interval_text(pair.kappa)}"
     if not pair.labelled:
         return f"{sentence}."
     right = f"{pair.right[0]} and {pair.right[1]} of {pair.labelled}"
@@ -1080,7 +1090,7 @@ def _reader_cell(reader_arms: ReaderArms, writer: str, reader: str) -> str:
     arm = reader_arms.get((reader, writer))
     if arm is None:
         return "–"
-    return shown(arm.balanced_accuracy if arm.labelled else arm.called)
+    return interval_text(arm.balanced_accuracy if arm.labelled else arm.called)
 
 
 # ---- placebos

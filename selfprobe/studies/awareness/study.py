@@ -31,7 +31,7 @@ from selfprobe.page import Page, Section
 from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.clustered import detectable_difference, expected_auroc_half, resampling_units
-from selfprobe.stats.estimate import FEW
+from selfprobe.stats.estimate import FEW_CLUSTERS
 from selfprobe.studies.awareness.numbers import LEAST_FOR_READERS
 from selfprobe.studies.awareness.page import (
     AwarenessResults,
@@ -217,7 +217,7 @@ class Awareness(Study):
             provider, _, planted_name = name.partition("/")
             if provider != "planted":
                 continue
-            _, settings = parse_name(planted_name, self.how.model_args)
+            _, settings = parse_name(planted_name, self.run_settings.model_args)
             if not dict(settings).get("reasons"):
                 silent_models.append(name)
         return silent_models
@@ -255,7 +255,7 @@ class Awareness(Study):
         """Runs that record the replies; then runs that read them, of every model whose replies are
         all recorded.
         """
-        subjects = [NamedModel(model, self.how.model_args) for model in self.models]
+        subjects = [NamedModel(model, self.run_settings.model_args) for model in self.models]
         recording_method = self.chosen[0]
         recording_args: dict[str, Any] = {}
         if recording_method != "first_token" and "first_token" in self.chosen:
@@ -266,7 +266,9 @@ class Awareness(Study):
         ]
         # Where a provider lists candidates for each token, raw replies are most of a log.
         eval_options = {**JOINED_FOLDER_ARGUMENTS, "log_model_api": False}
-        self.how.tried(*graders(self.grader))  # they may have no part in the first wave
+        self.run_settings.open_models(
+            *graders(self.grader)
+        )  # they may have no part in the first wave
         first_title = f"Replies, and {recording_method}"
         yield Wave(recording_runs, first_title, REPLIES_FOLDER, eval_options)
 
@@ -332,7 +334,7 @@ class Awareness(Study):
             roles["target"] = target
         if self.grader and method in GRADES:
             roles["grader"] = graders(self.grader)
-        return DescribedRun(method, set_args | self.how.shared, subject, roles)
+        return DescribedRun(method, set_args | self.run_settings.shared, subject, roles)
 
     def plan(self) -> Plan:
         """Calls and tokens by model, and what differences so many conversations can show."""
@@ -352,7 +354,11 @@ class Awareness(Study):
                 f"Left out: {TRACE_METHOD} of {silent_models} (no reasoning to read; reasons=1 "
                 "makes one)"
             )
-        notes = [self.table.limited(self.limit), self.table.aside_line(), self.table.unread]
+        notes = [
+            self.table.limited(self.limit),
+            self.table.aside_line(),
+            self.table.unread_columns_note,
+        ]
         lines += [note for note in notes if note]
         lines += ["", *power(rows)]
         missing_controls = self.controls_missing_for_yes(rows)
@@ -458,12 +464,12 @@ class Awareness(Study):
         """The answer, a picture, a small table; then verdicts, methods and logs."""
         return awareness_page(results)
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of its own runs; raises as `numbers`."""
         return self.page(self.numbers(self.collected()))
 
     @classmethod
-    def reported(cls, paths: Sequence[str]) -> Page:
+    def page_of_logs(cls, paths: Sequence[str]) -> Page:
         """The page of all its logs under these paths; raises as `numbers`, and InputError where
         there is no path.
         """
@@ -566,7 +572,7 @@ def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], un
             f"the words shows (80 % power) from about {smallest_shown:.2f} on where the texts tell "
             "nothing, and later where they tell much."
         )
-    too_few = "sources" if is_by_source and cluster_count < FEW else "rows"
+    too_few = "sources" if is_by_source and cluster_count < FEW_CLUSTERS else "rows"
     return f"Too few {too_few} for an AUROC ({size}): even one of .70 would not differ from chance."
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
-from selfprobe.page import percent, shown
+from selfprobe.page import interval_text, percent
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding, texts_of
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
@@ -322,8 +322,8 @@ class Validated:
                 f"Of all {self.rows} {row_name}s, each label standing for those of which the "
                 "grader said the same:"
             )
-            yield f"sensitivity (aware, found aware): {shown(self.checked.sensitivity, 3)}"
-            yield f"specificity (not aware, found so): {shown(self.checked.specificity, 3)}"
+            yield f"sensitivity (aware, found aware): {interval_text(self.checked.sensitivity, 3)}"
+            yield f"specificity (not aware, found so): {interval_text(self.checked.specificity, 3)}"
         elif self.kappa is not None:
             has_kappa = self.labelled or not np.isnan(self.kappa)
             yield f"kappa: {self.kappa:.3f}" if has_kappa else "kappa: no cases"

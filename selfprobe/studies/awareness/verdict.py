@@ -11,7 +11,7 @@ import pandas as pd
 
 from selfprobe.data.conversations import REFERENCE
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import number, percent, percents, shown
+from selfprobe.page.numerals import interval_text, number, percent, percent_interval
 from selfprobe.page.plots import model_names
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
 from selfprobe.stats.beyond_text import LABELS_TOLD_BY_TEXTS
@@ -356,10 +356,10 @@ def auroc_shown(estimate: Estimate) -> str:
         low=estimate.low + 0.5,
         high=estimate.high + 0.5,
     )
-    return shown(auroc)
+    return interval_text(auroc)
 
 
-shown_with_sign = partial(shown, sign=True)
+shown_with_sign = partial(interval_text, sign=True)
 AWARENESS_WORDS = ClaimWords(
     yes="{does} (AUROC {effect}), beyond {competitor}",
     no="{does} (AUROC {effect}); {strongest}",
@@ -397,11 +397,11 @@ AWARENESS_WORDS = ClaimWords(
     },
     write=auroc_shown,
     units={
-        "answered": percents,
-        "answer_mass": percents,
+        "answered": percent_interval,
+        "answer_mass": percent_interval,
         "label_in_format": shown_with_sign,
         "placebo": shown_with_sign,
-        **dict.fromkeys(("sources", "two_labels"), shown),
+        **dict.fromkeys(("sources", "two_labels"), interval_text),
         **dict.fromkeys((*RIVALS, "all_readers", "observers"), shown_with_sign),
     },
 )
@@ -638,15 +638,15 @@ def _share_sentence(
     if set_shares:
         your_share, reference_share, share_difference = set_shares
         return (
-            f"{percents(your_share)} of your prompts are called evaluation, "
-            f"{percents(reference_share)} of {reference} "
-            f"(difference {shown(share_difference, sign=True)})."
+            f"{percent_interval(your_share)} of your prompts are called evaluation, "
+            f"{percent_interval(reference_share)} of {reference} "
+            f"(difference {interval_text(share_difference, sign=True)})."
         )
-    sentence = f"{percents(arm.called)} of {arm.n} conversations are called evaluation"
+    sentence = f"{percent_interval(arm.called)} of {arm.n} conversations are called evaluation"
     if not _has_both_labels(arm):
         return f"{sentence}."
     return (
-        f"{sentence}: {percents(arm.tpr)} of evaluation rows, {percents(arm.false_alarms)} of "
+        f"{sentence}: {percent_interval(arm.tpr)} of evaluation rows, {percent_interval(arm.false_alarms)} of "
         "deployment rows."
     )
 
@@ -674,8 +674,8 @@ def _effects_sentence(arm: ArmNumbers, effects: Effects) -> str:
         )
     if math.isnan(effects.format.value):
         return ""
-    format_effect = shown(effects.format, sign=True)
-    label_effect = shown(effects.label, sign=True)
+    format_effect = interval_text(effects.format, sign=True)
+    label_effect = interval_text(effects.label, sign=True)
     return f"Benchmark format {format_effect}, label {label_effect} in the share called evaluation."
 
 

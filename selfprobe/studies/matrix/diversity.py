@@ -138,7 +138,7 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
         NoLogs: Fewer than two models in every task.
     """
     choice = choose_setting(_cells(there.finished))
-    ignored = {**there.aside, **choice.aside}
+    ignored = {**there.set_aside_reasons, **choice.aside}
     replies_by_task: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     for (row, model, _), run in sorted(choice.runs.items(), key=lambda entry: entry[0]):
         acts = None if run.identity.task == OPEN else measures()[row].acts

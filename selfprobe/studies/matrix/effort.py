@@ -17,7 +17,7 @@ from selfprobe.logs import (
     read_best,
     target_of,
 )
-from selfprobe.page import Figures, Heading, Picture, RowTable, Section, set_aside, shown
+from selfprobe.page import Figures, Heading, Picture, RowTable, Section, interval_text, set_aside
 from selfprobe.page.plots import curves, cut_name
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
@@ -178,8 +178,8 @@ def effort_pictures(points: Sequence[EffortPoint]) -> list[Picture]:
                 f"{pair_name}: how far the predicted and the gut answer are from the conclusion, "
                 "by effort (the paper's Figure 3)."
             ),
-            across="effort of the reasoning",
-            up="mean KL over dilemmas (nats)",
+            x_title="effort of the reasoning",
+            y_title="mean KL over dilemmas (nats)",
             title=cut_name(pair_name, longest=50),
             ticks=ticks,
             alt=f"KL in nats. {point_texts}",
@@ -190,7 +190,7 @@ def effort_pictures(points: Sequence[EffortPoint]) -> list[Picture]:
 
 def _point_text(point: EffortPoint) -> str:
     infinite = f" ({point.infinite} infinite left out)" if point.infinite else ""
-    prediction = f"prediction {shown(point.kl_predicted)}, gut answer {shown(point.kl_direct)}"
+    prediction = f"prediction {interval_text(point.kl_predicted)}, gut answer {interval_text(point.kl_direct)}"
     return f"{point.observer} on {point.target} at {point.effort}: {prediction}{infinite}"
 
 

@@ -70,7 +70,7 @@ class TaskAnalysis:
     advantage: SelfAdvantage | None
     """T and the models' own advantages; None with fewer than two complete models."""
     capability: Estimate | None
-    total: Estimate
+    total_advantage: Estimate
     """T of the item-specific scores, on which everything that is named runs."""
     complete: Estimate
     """T over the items that every cell scored."""
@@ -95,7 +95,7 @@ class TaskAnalysis:
     """The observers that were told of their target; the closest one to each model is among its
     baselines.
     """
-    without: Mapping[str, str]
+    reason_by_missing_baseline: Mapping[str, str]
     """Baseline that the task does not have → why."""
     test: ModelsTest | None
     p: float
@@ -164,7 +164,7 @@ def _facts(task: TaskAnalysis) -> MatrixFacts:
         holes={model: _first_hole(model, task.matrix) for model in task.left_out},
         means=task.advantage.means if task.advantage else np.full((1, 1), np.nan),
         centred=task.centred,
-        total=task.total,
+        total=task.total_advantage,
         can_be_told=takes_about(task.task),
         replies=measure.replies,
         is_graded=measure.graded,
@@ -218,7 +218,7 @@ def _analyse_task(
         chance=float(decisions.chance.mean()) if "chance" in decisions else math.nan,
         advantage=None,
         capability=None,
-        total=no_advantage,
+        total_advantage=no_advantage,
         complete=no_advantage,
         worst=(math.nan, math.nan),
         permutation=Permutation(math.nan, 0, True),
@@ -227,7 +227,7 @@ def _analyse_task(
         rows=(),
         rows_p_holm=(),
         informed=informed,
-        without=baselines_left_out(results, matrix.task, {}),
+        reason_by_missing_baseline=baselines_left_out(results, matrix.task, {}),
         test=None,
         p=math.nan,
         p_holm=math.nan,
@@ -268,13 +268,13 @@ def _analyse_task(
         analysis,
         advantage=advantage,
         capability=capability,
-        total=total,
+        total_advantage=total,
         complete=total_of(scores[:, :, is_complete_item], models),
         worst=total_bounds(scores),
         permutation=permutation,
         centred=centred,
         rows=rows,
-        without=baselines_left_out(results, matrix.task, hits),
+        reason_by_missing_baseline=baselines_left_out(results, matrix.task, hits),
         test=_paper_test(advantage),
         p=advantage.p,
     )

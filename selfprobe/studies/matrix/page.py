@@ -18,9 +18,9 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs
 from selfprobe.logs import Run, Runs, runs
 from selfprobe.page import (
-    LINES,
+    MOST_FINDINGS,
+    MOST_TERMINAL_LINES,
     PI,
-    ROWS,
     Block,
     Column,
     Details,
@@ -207,7 +207,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         models=models,
         tables={**page.tables, **file_tables},
         files={"tables/decisions.parquet": _decisions_file(results)},
-        notes=[_renamed(note, names) for note in notes[:LINES]],
+        notes=[_renamed(note, names) for note in notes[:MOST_TERMINAL_LINES]],
         holes=_hole_lines(analysis, results, informed),
     )
 
@@ -241,7 +241,9 @@ def _answer_page(
         page_claims,
         MATRIX_WORDS,
         picture=first_picture(first_subjects, scale, has_several_tasks=has_several_tasks),
-        table=first_table(first_subjects[:ROWS], scale, has_several_tasks=has_several_tasks),
+        table=first_table(
+            first_subjects[:MOST_FINDINGS], scale, has_several_tasks=has_several_tasks
+        ),
         tables=tables,
         method=method,
         notes=relatives_by_subject,
@@ -520,7 +522,7 @@ def first_picture(
     scored_subjects = [subject for subject in subjects if not math.isnan(subject.score.value)]
     if not scored_subjects:
         return None
-    drawn_subjects = scored_subjects[:ROWS]
+    drawn_subjects = scored_subjects[:MOST_FINDINGS]
     estimates_by_label = {}
     for subject in drawn_subjects:
         label = cut_name(subject.claim.subject)

@@ -294,7 +294,7 @@ class InformedObserver:
     """Scores [item]; NaN where unscored."""
     score: Estimate
     """Mean of the scores."""
-    over: Estimate
+    target_above: Estimate
     """The target on itself minus this, of the items that both score."""
     unscored: float
     """Unscored share of its decisions."""
@@ -378,7 +378,7 @@ def _informed_observer(
         arm=arm,
         scores=scores,
         score=clustered_mean(scores, items),
-        over=clustered_mean(own_scores - scores, items, interval=interval),
+        target_above=clustered_mean(own_scores - scores, items, interval=interval),
         unscored=unscored,
         hole=hole,
     )
@@ -391,9 +391,9 @@ def closest_informed(observers: Sequence[InformedObserver], target: str) -> Info
     usable = [
         observer
         for observer in observers
-        if observer.target == target and not observer.hole and observer.over.n
+        if observer.target == target and not observer.hole and observer.target_above.n
     ]
-    return min(usable, key=lambda observer: observer.over.value, default=None)
+    return min(usable, key=lambda observer: observer.target_above.value, default=None)
 
 
 def informed_hits(
@@ -436,7 +436,7 @@ class ModelRow:
     """Score of the rival observer."""
     over_rival: Estimate
     """Score on itself minus the rival's, on the items that both have."""
-    over: Mapping[str, Estimate]
+    above_baselines: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
     where_missed: Mapping[str, Estimate]
     """Baseline or other model → item-specific score on itself at the items that its prediction
@@ -508,7 +508,10 @@ class ModelRow:
     @property
     def baselines(self) -> Mapping[str, float]:
         """Baseline → its score."""
-        return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
+        return {
+            name: self.score.value - estimate.value
+            for name, estimate in self.above_baselines.items()
+        }
 
     @property
     def without_a_model(self) -> tuple[str, float]:
@@ -519,7 +522,7 @@ class ModelRow:
     @property
     def over_p(self) -> Mapping[str, float]:
         """One-sided p over each baseline."""
-        return {name: above_zero(estimate) for name, estimate in self.over.items()}
+        return {name: above_zero(estimate) for name, estimate in self.above_baselines.items()}
 
     @property
     def p(self) -> float:
@@ -683,7 +686,7 @@ def _model_row(
         rival=models[rival],
         rival_score=float(target_means[rival]),
         over_rival=_score_above(own_scores, scores[place, rival], interval),
-        over=_with_items(above_baselines),
+        above_baselines=_with_items(above_baselines),
         where_missed=where_missed,
         guess=clustered_mean(best_guess, items),
         stand_ins=_with_items(above_replies),

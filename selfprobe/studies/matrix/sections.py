@@ -18,10 +18,10 @@ from selfprobe.page import (
     Figures,
     Heading,
     Picture,
+    interval_text,
     number,
     p_digits,
     percent,
-    shown,
 )
 from selfprobe.page.plots import cut_names, heat_map, interval_rows
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
@@ -42,8 +42,8 @@ from selfprobe.studies.matrix.rows import (
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
-write_three_digits = partial(shown, digits=3)
-signed_estimate = partial(shown, sign=True)
+write_three_digits = partial(interval_text, digits=3)
+signed_estimate = partial(interval_text, sign=True)
 
 # ---- cells
 
@@ -488,7 +488,7 @@ def baseline_rows(analysis: Analysis) -> list[BaselineRow]:
 
 def _baselines_of_model(task: str, row: ModelRow) -> list[BaselineRow]:
     rows = list[BaselineRow]()
-    for name, difference in row.over.items():
+    for name, difference in row.above_baselines.items():
         rows.append(BaselineRow(task, row.model, name, row.baselines[name], difference))
     for other_model, difference in _closest_stand_ins(row):
         name = f"{other_model}'s own replies"
@@ -582,13 +582,13 @@ def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow
     )
     rows = [
         replace(total, p=task.p, p_holm=task.p_holm),
-        row("T, item-specific", task.total, specific_note),
+        row("T, item-specific", task.total_advantage, specific_note),
         complete,
         row("over like observers", task.capability, capability_note),
         replace(permuted, p=permutation.p),
         replace(wilcoxon, p=task.test.wilcoxon_p),
     ]
-    for name, reason in task.without.items():
+    for name, reason in task.reason_by_missing_baseline.items():
         note = f"not applied, so no claim asks for it: {reason}"
         rows.append(row(f"over “{name}”", undefined("not applied"), note))
     return rows
@@ -838,7 +838,7 @@ def _informed_row(task: str, observer: InformedObserver) -> InformedRow:
         observer=observer.observer,
         arm=observer.arm,
         estimate=observer.score,
-        target_over=observer.over,
+        target_over=observer.target_above,
         unscored=observer.unscored,
         hole=observer.hole,
     )
@@ -852,9 +852,9 @@ def informed_lines(rows: Iterable[InformedRow], analysis: Analysis) -> list[str]
     lines = list[str]()
     for row in rows:
         if row.task not in analysed_tasks and not row.hole:
-            difference = shown(row.target_over, sign=True)
+            difference = interval_text(row.target_over, sign=True)
             lines.append(
-                f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {shown(row.estimate)}; "
+                f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {interval_text(row.estimate)}; "
                 f"{row.target} on itself minus this {difference}"
             )
     return lines
@@ -895,7 +895,7 @@ def frame_rows(results: Results) -> list[FrameRow]:
     """One row a task, model and quantity (own, other, gain)."""
     rows = list[FrameRow]()
     for (task, model, *_), frames in sorted(results.frames.items()):
-        estimates = {"own": frames.own, "other": frames.other, "gain": frames.gain}
+        estimates = {"own": frames.self_score, "other": frames.other_score, "gain": frames.gain}
         for quantity, estimate in estimates.items():
             rows.append(FrameRow(task, model, quantity, estimate, frames.unscored))
     return rows
@@ -906,9 +906,12 @@ def frame_lines(results: Results, tasks: Collection[str]) -> list[str]:
     lines = list[str]()
     for (task, model, *_), frames in sorted(results.frames.items()):
         if task in tasks:
+            self_text = interval_text(frames.self_score)
+            other_text = interval_text(frames.other_score)
+            gain_text = interval_text(frames.gain, sign=True)
             lines.append(
-                f"{task}, {model}: {shown(frames.own)} about itself, {shown(frames.other)} about "
-                f"another assistant, itself minus another {shown(frames.gain, sign=True)}"
+                f"{task}, {model}: {self_text} about itself, {other_text} about another assistant, "
+                f"itself minus another {gain_text}"
             )
     return lines
 

@@ -24,7 +24,7 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.prices import Cost
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import FULL, meant, unknown
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, nearest_name_hint, unknown_names_fault
 from selfprobe.logs import logs_in, other_version, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import parse_arms, parse_example_count
@@ -106,7 +106,7 @@ class Matrix(Study):
         known_tasks = measures()
         for task in self.chosen or ["(none)"]:
             if task not in known_tasks and task in tasks():
-                name = FULL.get(task, task)
+                name = INSPECT_NAME_BY_TASK.get(task, task)
                 raise InputError(
                     f"{name} has no MEASURE in its file, so no matrix can hold it; "
                     "run it by inspect eval"
@@ -114,7 +114,7 @@ class Matrix(Study):
             if task not in known_tasks:
                 raise InputError(
                     f"unknown task {task}; a matrix can hold {', '.join(known_tasks)}"
-                    f"{meant(task, known_tasks)}"
+                    f"{nearest_name_hint(task, known_tasks)}"
                 )
 
     def _refuse_arguments(self) -> None:
@@ -123,7 +123,7 @@ class Matrix(Study):
         if set_arguments:
             raise InputError(REASON_BY_SET_ARGUMENT[set_arguments[0]])
         known_arguments = sorted({name for task in self.chosen for name in defaults_of(task)})
-        wrong_argument = unknown(self.args, known_arguments)
+        wrong_argument = unknown_names_fault(self.args, known_arguments)
         if wrong_argument:
             raise InputError(f"no task here has an argument {wrong_argument}")
         about = parse_arms(self.args.get("about", "self"))
@@ -170,14 +170,15 @@ class Matrix(Study):
     def named(self) -> tuple[NamedModel, ...]:
         """Its models with their settings and those of all models, not open yet."""
         return tuple(
-            replace(model, args={**self.how.model_args, **model.args}) for model in self.models
+            replace(model, args={**self.run_settings.model_args, **model.args})
+            for model in self.models
         )
 
     def args_of(self, task: str) -> dict[str, Any]:
         """The arguments that a task has."""
         return {
             name: value
-            for name, value in (self.args | self.how.shared).items()
+            for name, value in (self.args | self.run_settings.shared).items()
             if name in defaults_of(task)
         }
 
@@ -261,9 +262,9 @@ class Matrix(Study):
             own = rehearsed_calls(task, arguments)
             observer_calls = size * other_count * measure.observer
             target_calls = size * other_count * measure.target
-            calls_and_tokens.append((size * own.all.count, own.all.tokens))
+            calls_and_tokens.append((size * own.every_call.count, own.every_call.tokens))
             calls_and_tokens.append((observer_calls, own.observer.tokens))
-            calls_and_tokens.append((target_calls, own.all.tokens))
+            calls_and_tokens.append((target_calls, own.every_call.tokens))
             for arm in self._arms_of(task):
                 informed = rehearsed_calls(task, arguments | {"about": arm}).observer
                 calls_and_tokens.append((size * other_count * informed.count, informed.tokens))
@@ -292,7 +293,7 @@ class Matrix(Study):
         plan was shown.
         """
         super().refuse_others()
-        folder = f"{self.base}/{DIAGONAL_FOLDER}"
+        folder = f"{self.log_folder}/{DIAGONAL_FOLDER}"
         versions = run_versions(next(self.waves()).runs)
         for run in runs(logs_in(folder)).counted:
             log_name = PurePath(run.log).name
@@ -358,9 +359,9 @@ class Matrix(Study):
             f"such matrices {conditions}"
         )
 
-    def tried(self) -> None:
+    def open_models(self) -> None:
         """Open its models; on a cluster their keys are on the nodes."""
-        self.how.tried(*self.named)
+        self.run_settings.open_models(*self.named)
 
     def waves(self) -> Iterator[Wave]:
         """Each model on itself; then the cells of the targets that ended well."""
@@ -404,11 +405,11 @@ class Matrix(Study):
         roles = {"target": target} if recorded else {}
         return DescribedRun(task, arguments, observer, roles, {"target": target.name})
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of its own runs."""
         return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=None)
 
     @classmethod
-    def reported(cls, paths: Sequence[str]) -> Page:
+    def page_of_logs(cls, paths: Sequence[str]) -> Page:
         """The page of all matrices under these paths."""
         return matrix_page(paths, embedder=None)

@@ -39,7 +39,7 @@ from selfprobe.logs import (
 )
 from selfprobe.logs.decision import Decision
 from selfprobe.scorers.frames import Frames, frames
-from selfprobe.solvers.observe import OTHER
+from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
 from selfprobe.study._registry import measures
 from selfprobe.text.counts import count_text
@@ -822,7 +822,7 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     Raises:
         NoLogs: There is no selfprobe log.
     """
-    ignored = dict(there.aside)
+    ignored = dict(there.set_aside_reasons)
     suite_runs, choice, contents = _read(there.counted, ignored)
     plain_runs = _of_size(choice.runs, PLAIN)
     plain_contents = _of_size(contents, PLAIN)
@@ -847,7 +847,7 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     cells.sort(key=lambda cell: [cell[name] for name in CELL])  # an order that no run's end moves
 
     rows = _decision_table(plain_contents)
-    is_about_other = rows.key.str.startswith(OTHER)
+    is_about_other = rows.key.str.startswith(OTHER_PREFIX)
     decisions = rows[~is_about_other].reset_index(drop=True)
     joined_decisions = with_joined(decisions[DECISION_COLUMNS], joined_pairs)
     informed_cells = [
@@ -920,7 +920,7 @@ def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, 
     own_rows = rows[rows.target == rows.observer]
     for (task, target, observer), cell_rows in own_rows.groupby(CELL, sort=False):
         cell = (str(task), str(target), str(observer))
-        is_about_other = cell_rows.key.str.startswith(OTHER)
+        is_about_other = cell_rows.key.str.startswith(OTHER_PREFIX)
         if cell not in finished_cells or not is_about_other.any():
             continue
         ordered_rows = pd.concat([cell_rows[~is_about_other], cell_rows[is_about_other]])
@@ -1130,7 +1130,7 @@ def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
 
 def _informed_decisions(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
     rows = _decision_table(contents)
-    is_about_target = ~rows.key.str.startswith(OTHER)
+    is_about_target = ~rows.key.str.startswith(OTHER_PREFIX)
     names = [*CELL, "arm", *DECISION_COLUMNS[len(CELL) :]]
     return rows.loc[is_about_target, names].reset_index(drop=True)
 

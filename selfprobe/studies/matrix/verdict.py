@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import number, p_value, percent, shown
+from selfprobe.page.numerals import interval_text, number, p_value, percent
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
@@ -80,7 +80,7 @@ MATRIX_WORDS = ClaimWords(
         "no_outsider": "may stand out only because the other models resemble each other",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
-    write=partial(shown, sign=True),
+    write=partial(interval_text, sign=True),
 )
 NEAR_COPY_CAUTION = "A near-copy of {model} that is not here would look the same; add its replies."
 """What a Yes cannot rule out: nothing in the present replies tells that a near-copy is missing."""
@@ -467,18 +467,18 @@ def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) 
             row.over_p[name],
             row.where_missed[name],
         )
-        for name, difference in row.over.items()
+        for name, difference in row.above_baselines.items()
         if name != INFORMED
     ]
     return _competitor_checks("above_baselines", row, competitors, p, facts, alpha)
 
 
 def _informed_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
-    if INFORMED not in row.over:
+    if INFORMED not in row.above_baselines:
         return []
     competitor = _Competitor(
         f"the closest {INFORMED}",
-        row.over[INFORMED],
+        row.above_baselines[INFORMED],
         row.over_p[INFORMED],
         row.where_missed[INFORMED],
     )
@@ -518,7 +518,7 @@ def _outsider_check(row: ModelRow, facts: MatrixFacts) -> Check:
     """A stranger to look-alikes has the cells of a model that knows itself, unless an informed
     observer was run.
     """
-    if not row.outsider or INFORMED in row.over:
+    if not row.outsider or INFORMED in row.above_baselines:
         reason = "the others are not alike beside it"
         if row.outsider:
             reason = "an informed observer was run"

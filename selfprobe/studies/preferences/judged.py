@@ -13,9 +13,9 @@ import numpy.typing as npt
 from selfprobe.data.pairs import Pair
 from selfprobe.logs import Run
 from selfprobe.logs.decision import decisions_of
-from selfprobe.page import percents
+from selfprobe.page import percent_interval
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.stats.estimate import FEW, Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.text_only import (
     advantages_beyond_reader,
     pair_keyword_margins,
@@ -182,7 +182,7 @@ class JudgedRun:
         """
         if self.place is None:
             return ""
-        share = percents(self.place_share)
+        share = percent_interval(self.place_share)
         place = self.place.value
         return f"takes the {place} place in {share} of showings, whichever text stands there"
 
@@ -193,7 +193,7 @@ class JudgedRun:
         """
         pairs = self.metrics.get("pairs", math.nan)
         questions = self.metrics.get("questions", math.nan)
-        if not questions < min(FEW, pairs):
+        if not questions < min(FEW_CLUSTERS, pairs):
             return ""
         return (
             f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, "

@@ -23,7 +23,7 @@ from selfprobe.page import (
     more_in_tables,
     number,
     percent,
-    percents,
+    percent_interval,
 )
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import columns_of
@@ -79,7 +79,7 @@ class Preferences(Study):
         own_runs = [run for run in there.counted if run not in foreign_runs]
         reason = "it holds none of the numbers of a preference task: another scorer scored it"
         reason_by_log = {run.log: reason for run in foreign_runs}
-        return Runs(own_runs, there.aside | reason_by_log)
+        return Runs(own_runs, there.set_aside_reasons | reason_by_log)
 
     @classmethod
     def numbers(cls, logs: Logs) -> list[JudgedRun]:
@@ -97,11 +97,11 @@ class Preferences(Study):
 
 def _accuracy_text(advantage: Estimate) -> str:
     """The accuracy that an advantage over guessing stands for, with its interval."""
-    return percents(shifted(advantage, GUESSING))
+    return percent_interval(shifted(advantage, GUESSING))
 
 
 def _share_text(share: Estimate) -> str:
-    return share.reason if math.isnan(share.value) else percents(share)
+    return share.reason if math.isnan(share.value) else percent_interval(share)
 
 
 def _points_text(advantage: Estimate) -> str:
@@ -225,7 +225,7 @@ def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
         return Check(name, no_number, Outcome.OPEN, reader.value, remedy="add pairs")
     outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
     has_accuracy = not math.isnan(baseline.accuracy.value)
-    accuracy_text = f"{reader.value}: {percents(baseline.accuracy)}"
+    accuracy_text = f"{reader.value}: {percent_interval(baseline.accuracy)}"
     return Check(
         name=name,
         difference=baseline.beyond,
@@ -411,7 +411,7 @@ def run_lines(name: str, run: JudgedRun) -> list[str]:
     if run.place_sentence:
         doubts.append(f"{name} {run.place_sentence}.")
     if run.few_questions:
-        doubts.append(f"{name}: accuracy {percents(run.accuracy)}{run.few_questions}.")
+        doubts.append(f"{name}: accuracy {percent_interval(run.accuracy)}{run.few_questions}.")
     return doubts
 
 
