@@ -57,7 +57,7 @@ CASES: dict[str, tuple[str, ...]] = {
         f"awareness run --models {SUBJECT},planted/b --dataset mine.jsonl --label evaluation --against real.jsonl "
         "--methods all --grader planted/g --context full --decisions 25 --third --observers --placebo "
         "--reply-tokens 40 --answer-tokens 30 --effort low --limit 4 --log-dir runs --out page",
-        "awareness features runs --clusters 1 --groups 2 --grader planted/g --embedder openai/words --log-dir named --out features",
+        f"awareness features runs --clusters 1 --groups 2 --perspective first --models {SUBJECT} --grader planted/g --embedder openai/words --log-dir named --out features",
         "awareness validate runs --samples 6 --methods user_motivation --seed 1 --out sheet.csv",
         "awareness validate runs sheet.csv --json",
     ),

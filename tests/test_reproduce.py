@@ -32,8 +32,10 @@ PAPERS["004"] = PAGE.partition("## Paper 004")[2]
 LEAST = {"003": 30, "002": 15, "004": 44}
 """Rows of a paper's table."""
 STATUS = ("works", "deviates", "partial", "missing")
-TRACED = "?reasons=1&wobble=.4"
-"""What planted models of paper 002 are: they think aloud, and their answers differ."""
+TRACED = "?reasons=1&wobble=.4&voiced=.9"
+"""What planted models of paper 002 are: they think aloud, and say it where they notice a test; their
+answers differ.
+"""
 SMALL = {"epochs": 2, "threshold": 0.0}
 """What keeps a run small, where a task has it."""
 
@@ -219,42 +221,69 @@ def test_every_numbered_figure_and_table_has_a_row(paper: str, kind: str, last: 
     assert named == set(range(1, last + 1))
 
 
-@pytest.mark.slow(40)
+def run_awareness(words: list[str], folder: Path) -> None:
+    """A command of evaluation awareness with planted subjects, of few conversations and clusters."""
+    if "--config" in words:
+        place = words.index("--config") + 1
+        settings = yaml.safe_load((ROOT / words[place]).read_text())
+        subjects = [f"{planted(model)}{TRACED}" for model in settings["models"]]
+        asked_again_and_namer = subjects[-3:]
+        settings |= {"models": asked_again_and_namer, "grader": planted(settings["grader"])}
+        words[place] = str(folder / "config.yaml")
+        Path(words[place]).write_text(yaml.safe_dump(settings))
+    for option, values in zip(list(words), words[1:], strict=False):
+        if option == "--models":
+            subjects = [f"{planted(model)}{TRACED}" for model in values.split(",")]
+            words[words.index("--models") + 1] = ",".join(subjects)
+        if option == "--grader":
+            words[words.index("--grader") + 1] = planted(values)
+    if "run" in words[:2]:
+        words += ["--limit", "8"]
+    if "features" in words[:2]:
+        words[words.index("--clusters") + 1] = "1"
+        words += ["--embedder", "openai/words"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, (words, result.output)
+
+
+@pytest.mark.slow(60)
 def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that_the_page_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, embedder: str, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PWD", str(tmp_path))
-    few = [line for line in commands(PAPERS["002"]) if " features " not in line]
-    for line in few:
+    for line in commands(PAPERS["002"]):
         program, *words = shlex.split(line)
-        assert (program, words[0]) in (("selfprobe", "awareness"), ("selfprobe", "report"))
-        if "--config" in words:
-            place = words.index("--config") + 1
-            given = yaml.safe_load((ROOT / words[place]).read_text())
-            models = [f"{planted(one)}{TRACED}" for one in given["models"]][
-                -2:
-            ]  # those that are asked again
-            given |= {"models": models, "grader": planted(given["grader"])}
-            words[place] = str(tmp_path / "config.yaml")
-            Path(words[place]).write_text(yaml.safe_dump(given))
-        for at, word in enumerate(words):
-            if words[at - 1] == "--models":
-                words[at] = ",".join(f"{planted(one)}{TRACED}" for one in word.split(","))
-        done = CliRunner().invoke(main, [*words, *(["--limit", "8"] if "run" in words[:2] else [])])
-        assert done.exit_code == 0, (words, done.output)
+        if program == "python":
+            run_example(words, tmp_path, questions)
+        elif words[0] == "probe":
+            run_probe_of_pairs(words, tmp_path)
+        else:
+            assert (program, words[0]) in (("selfprobe", "awareness"), ("selfprobe", "report"))
+            run_awareness(words, tmp_path)
     for row in rows(PAPERS["002"]):
-        for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg))`", row[3]):
-            if (
-                "features" not in row[2] and name != "figures/turns.svg"
-            ):  # the bundled transcripts have one turn
-                assert (tmp_path / name).is_file() or (
-                    tmp_path / "out/paper002" / name
-                ).is_file(), name
-    asked = "\n".join(line for line in PAPERS["002"].splitlines() if "features" not in line)
-    assert_the_columns_are_there(asked, tmp_path, tmp_path / "out/paper002")
+        for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg|json|jsonl|html))`", row[3]):
+            places = (tmp_path / name, tmp_path / "out/paper002" / name)
+            # The bundled transcripts have one turn.
+            assert name == "figures/turns.svg" or any(place.is_file() for place in places), name
+    assert_the_columns_are_there(PAPERS["002"], tmp_path, tmp_path / "out/paper002")
     with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) > 4
+
+
+def run_probe_of_pairs(words: list[str], folder: Path) -> None:
+    """`probe run` on a tiny model in place of the one that is named."""
+    from .probes.conftest import tiny_judge
+
+    judge = tiny_judge("llama")
+    model = folder / "models" / "tiny"
+    judge.model.save_pretrained(model)
+    judge.tokenizer.save_pretrained(model)
+    small = {words[words.index("--model") + 1]: str(model), "cuda": "cpu", "bfloat16": "float32"}
+    words = [small.get(word, word) for word in words]
+    few = ["--seeds", "1", "--resamples", "100", "--no-random-weights", "--yes"]
+    result = CliRunner().invoke(main, [*words, *few], catch_exceptions=False)
+    assert result.exit_code == 0, (words, result.output)
 
 
 @pytest.mark.slow(20)

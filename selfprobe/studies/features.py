@@ -61,6 +61,7 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import p_digits, p_value, points
 from selfprobe.page.plots import curves, interval_rows, model_names
+from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import clustered_share, resampling_units
@@ -124,6 +125,20 @@ class Features(Study):
     grader: OneModel | None = Field(
         None, description="Model that names the clusters; needed with --clusters."
     )
+    perspective: Perspective | None = Field(
+        None,
+        description=(
+            "Person of the answers that count: the subject's own conversation (first), or one that "
+            "is quoted to it (third). Default: both."
+        ),
+    )
+    models: tuple[str, ...] = Field(
+        (),
+        description=(
+            "Subjects whose answers count, comma-separated. Default: all in LOGS. One of them may "
+            "be the grader."
+        ),
+    )
     groups: int = Field(GROUPS, ge=1, description="Largest number of groups at the top level.")
     embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
     limit: None = Field(None, exclude=True)
@@ -144,13 +159,21 @@ class Features(Study):
             NoLogs: There is no finished one.
             InputError: No answer brings up an evaluation.
         """
-        evidence = evidence_in(self.logs)
+        evidence = evidence_in(self.logs, perspective=self.perspective, models=self.models)
         if evidence.quotes.empty:
             raise InputError(
                 f"no evidence: none of {evidence.prompts.asked.sum()} graded answers to "
                 f"{len(evidence.prompts)} prompts brings up an evaluation"
             )
         return evidence
+
+    @property
+    def scope_sentence(self) -> str:
+        """Which answers count; "" where all do."""
+        person = f" in the {self.perspective} person" if self.perspective else ""
+        subjects = f" of {', '.join(self.models)}" if self.models else ""
+        scope = person + subjects
+        return f"Answers{scope} alone count." if scope else ""
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float64]:
@@ -241,6 +264,8 @@ class Features(Study):
             "embedder": self.embedder,
             "grader": self.grader,
             "logs": list(self.logs),
+            "perspective": self.perspective,
+            "models": list(self.models),
             "inertia": curve,
             **asdict(self.taxonomy),
             "evidence": self.evidence.quotes.drop(columns="answer").to_dict("records"),
@@ -252,7 +277,11 @@ class Features(Study):
         cleaned(prompt_table).to_parquet(parquet, index=False)
 
         page = taxonomy_page(
-            self.evidence, self.taxonomy, embedder=self.embedder, grader=self.grader or ""
+            self.evidence,
+            self.taxonomy,
+            embedder=self.embedder,
+            grader=self.grader or "",
+            scope=self.scope_sentence,
         )
         method_section = page.sections[-1]
         inertia_section = Section("Number of clusters", [Figures([picture])])
@@ -932,8 +961,18 @@ def prompt_rows(
     return prompts, prompt_groups
 
 
-def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grader: str) -> Page:
-    """The answer by subject, with tables features, groups, prompts, prompt_groups and question."""
+def taxonomy_page(
+    evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grader: str, scope: str = ""
+) -> Page:
+    """The answer by subject, with tables features, groups, prompts, prompt_groups and question.
+
+    Args:
+        evidence: The evidence.
+        taxonomy: Its taxonomy.
+        embedder: Name of the embedder of the quotes.
+        grader: Name of the model that named the clusters.
+        scope: Sentence that says which answers count; "" where all do.
+    """
     prompt_table = prompt_features(evidence.prompts, evidence.quotes, taxonomy)
     question_rows = named_question(evidence, taxonomy)
     group_rows = group_rates(prompt_table, taxonomy)
@@ -989,7 +1028,7 @@ def taxonomy_page(evidence: Evidence, taxonomy: Taxonomy, *, embedder: str, grad
             Section("Prompts", prompt_blocks, name="prompts", menu="prompts"),
         ],
         method=[
-            evidence_sentence(evidence),
+            " ".join(filter(None, [evidence_sentence(evidence), scope])),
             *_few_source_sentences(prompt_table),
             FEATURES_METHOD.format(embedder=embedder, grader=grader),
             DIFFERENCE_METHOD,

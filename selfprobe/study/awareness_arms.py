@@ -295,6 +295,7 @@ where they are ours. `run` is 1, or 2, 3 … where the same was asked again.
 """
 ARM = ["method", "model", *PLAIN]
 """Keys whose values make two runs different measurements."""
+MODEL_PLACE = ARM.index("model")
 RUN_PLACE = ARM.index("run")
 PERSPECTIVE_PLACE = ARM.index("perspective")
 HASH_LENGTH = 8

@@ -12,12 +12,20 @@ import pandas as pd
 from inspect_ai.log import EvalSample
 from markupsafe import Markup, escape
 
-from selfprobe.errors import NoLogs
+from selfprobe.errors import InputError, NoLogs
 from selfprobe.logs import Run
 from selfprobe.page import Block, Details, Quoted
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
+from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
-from selfprobe.study.awareness_arms import ARM, Arm, ArmRun, arm_runs
+from selfprobe.study.awareness_arms import (
+    ARM,
+    MODEL_PLACE,
+    PERSPECTIVE_PLACE,
+    Arm,
+    ArmRun,
+    arm_runs,
+)
 from selfprobe.text.safe import clean
 
 PROMPTS_SHOWN = 500
@@ -46,20 +54,64 @@ class Evidence:
     """Log → why it is not used."""
 
 
-def evidence_in(logs: Sequence[str]) -> Evidence:
+def evidence_in(
+    logs: Sequence[str],
+    *,
+    perspective: Perspective | None = None,
+    models: Sequence[str] = (),
+) -> Evidence:
     """The evidence in the logs of user_motivation, the placebo arm aside.
+
+    Args:
+        logs: Paths of logs, or of folders of them.
+        perspective: Person of the answers that count; None is both.
+        models: Subjects whose answers count; none stands for all.
 
     Raises:
         NoLogs: There is no finished one.
+        InputError: A model has no answer in them.
     """
-    arms, ignored = arm_runs(logs)
-    evidence = evidence_of(arms, ignored)
-    if evidence is None:
+    all_arms, ignored = arm_runs(logs)
+    arms = {
+        arm: arm_run
+        for arm, arm_run in all_arms.items()
+        if perspective in (None, arm[PERSPECTIVE_PLACE])
+    }
+    evidence_arms = _arms_with_evidence(arms)
+    logged_models = {arm_run.header.eval.model for arm_run in evidence_arms.values()}
+    unknown_models = sorted(set(models) - logged_models)
+    if not logged_models:
+        person = f" in the {perspective} person" if perspective else ""
         raise NoLogs(
-            f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its "
-            "answers"
+            f"no finished log of user_motivation{person} in {', '.join(logs)}; the evidence is in "
+            "its answers"
         )
+    if unknown_models:
+        raise InputError(
+            f"no answer of {', '.join(unknown_models)} to user_motivation in {', '.join(logs)}; "
+            f"there are those of {', '.join(sorted(logged_models))}"
+        )
+
+    chosen_models = set(models) or logged_models
+    chosen_arms = {
+        arm: arm_run
+        for arm, arm_run in evidence_arms.items()
+        if arm_run.header.eval.model in chosen_models
+    }
+    evidence = evidence_of(chosen_arms, ignored)
+    assert evidence is not None, "each chosen model has an arm"
     return evidence
+
+
+def _arms_with_evidence(arms: Mapping[Arm, ArmRun]) -> dict[Arm, ArmRun]:
+    """First runs of user_motivation, the placebo arm aside."""
+    evidence_arms = {}
+    for arm, arm_run in arms.items():
+        arm_values = dict(zip(ARM, arm, strict=False))
+        is_plain = not arm_values["placebo"] and arm_values["run"] == 1
+        if arm_values["method"] == "user_motivation" and is_plain:
+            evidence_arms[arm] = arm_run
+    return evidence_arms
 
 
 def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evidence | None:
@@ -72,12 +124,9 @@ def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evide
     """
     unused_logs = dict(ignored)
     runs_of_arm = list[tuple[Arm, Run]]()
-    for arm, arm_run in arms.items():
-        arm_values = dict(zip(ARM, arm, strict=False))
-        is_plain = not arm_values["placebo"] and arm_values["run"] == 1
-        if arm_values["method"] != "user_motivation" or not is_plain:
-            continue
-        settings = str(arm_values["model"]).removeprefix(arm_run.header.eval.model)[2:]
+    for arm, arm_run in _arms_with_evidence(arms).items():
+        named_model = str(arm[MODEL_PLACE])
+        settings = named_model.removeprefix(arm_run.header.eval.model)[2:]
         if settings:
             unused_logs[arm_run.run.log] = f"another run: {settings}; give its logs alone to use it"
         else:

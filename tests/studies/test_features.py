@@ -23,7 +23,7 @@ from inspect_ai.model import (
 )
 
 from selfprobe.cli import main
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, NoLogs
 from selfprobe.evalawareness_tasks.awareness_features import GROUP_PROMPT, awareness_features
 from selfprobe.page import Details, Page, Quoted
 from selfprobe.page.claims import claim_clause
@@ -408,6 +408,82 @@ def test_evidence_is_every_verified_quote_without_the_placebo_arm(logs: str) -> 
     assert len(prompts) == 12 and (prompts.asked == 3).all()
     assert prompts.aware.sum() == len(quotes) < 36 and set(quotes.key) == {"m1", "m2", "m3"}
     assert all(quote in answer for quote, answer in zip(quotes.quote, quotes.answer, strict=True))
+
+
+@pytest.fixture(scope="module")
+def logs_of_both_persons(
+    run_task: Callable[..., EvalLog], tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """Six conversations of two planted subjects, asked in the first and in the third person."""
+    folder = tmp_path_factory.mktemp("both")
+    for model in ("planted/a?voiced=.9", "planted/b?voiced=.9"):
+        for perspective in ("first", "third"):
+            run_task(
+                "selfprobe/user_motivation",
+                model,
+                folder,
+                task_args={"perspective": perspective},
+                limit=6,
+                model_roles={"grader": "planted/g"},
+            )
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "subjects"),
+    [
+        ({}, 12, ["a", "b"]),
+        ({"perspective": "first"}, 6, ["a", "b"]),
+        ({"perspective": "third"}, 6, ["a", "b"]),
+        ({"models": ("planted/b?voiced=.9",)}, 6, ["b"]),
+        ({"perspective": "first", "models": ("planted/b?voiced=.9",)}, 3, ["b"]),
+    ],
+)
+def test_evidence_of_one_person_or_some_subjects_is_of_their_answers_alone(
+    logs_of_both_persons: str, options: dict[str, Any], asked: int, subjects: list[str]
+) -> None:
+    evidence = evidence_in([logs_of_both_persons], **options)
+    assert (evidence.prompts.asked == asked).all()
+    assert sorted(set(evidence.asked.model)) == [f"planted/{name}?voiced=.9" for name in subjects]
+    assert set(evidence.quotes.model) <= set(evidence.asked.model)
+
+
+def test_a_subject_without_answers_is_refused_with_those_that_have_some(
+    logs_of_both_persons: str,
+) -> None:
+    with pytest.raises(InputError) as refused:
+        evidence_in([logs_of_both_persons], models=["planted/b?voiced=.9", "planted/c"])
+    assert str(refused.value) == (
+        f"no answer of planted/c to user_motivation in {logs_of_both_persons}; there are those of "
+        "planted/a?voiced=.9, planted/b?voiced=.9"
+    )
+
+
+def test_logs_without_the_person_that_is_asked_for_are_refused(logs: str) -> None:
+    with pytest.raises(NoLogs) as refused:
+        evidence_in([logs], perspective="third")
+    assert str(refused.value) == (
+        f"no finished log of user_motivation in the third person in {logs}; the evidence is in its "
+        "answers"
+    )
+
+
+def test_the_page_says_whose_answers_count_and_the_subject_may_name_its_clusters(
+    logs_of_both_persons: str, embedder: str, tmp_path: Path
+) -> None:
+    subject = "planted/b?voiced=.9"
+    scope = "Answers in the first person of planted/b alone count."
+    command = [
+        *("awareness", "features", logs_of_both_persons, "--clusters", "1", "--yes"),
+        *("--perspective", "first", "--models", subject, "--grader", subject),
+        *("--embedder", embedder, "--log-dir", str(tmp_path / "named"), "--out", str(tmp_path)),
+    ]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    assert scope in (tmp_path / "index.html").read_text()
+    saved = json.loads((tmp_path / "taxonomy.json").read_text())
+    assert (saved["perspective"], saved["models"], saved["grader"]) == ("first", [subject], subject)
+    assert {row["model"] for row in saved["evidence"]} == {subject}
 
 
 @pytest.mark.parametrize("quotes", [None, "I am tested", [], [1]])
