@@ -21,6 +21,7 @@ from selfprobe.stats.estimate import (
     FloatArray,
     bell_mccaffrey,
     cluster_errors,
+    clustered_mean,
     cr2,
     floored,
     undefined,
@@ -116,6 +117,25 @@ def clustered_share(
         effective_rows=1 / float(row_shares @ row_shares),
     )
     return Part(Estimate(share, low, high, n, unit), errors, row_errors)
+
+
+def clustered_mean_part(
+    values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike, unit: str
+) -> Part:
+    """Mean of `values  # [row]` (NaN unscored) over the rows `where`, as `clustered_mean` has it."""
+    scores = np.asarray(values, dtype=float)
+    labels = np.asarray(clusters)
+    is_used = ~np.isnan(scores) & np.asarray(where, dtype=bool)
+    estimate = clustered_mean(scores[is_used], labels[is_used], unit=unit)
+    if not is_used.any():
+        return Part(estimate, np.empty(0), np.empty(0))
+
+    cluster_names, inverse = np.unique(labels, return_inverse=True)
+    deviations = scores[is_used] - estimate.value
+    errors, _ = cluster_errors(deviations, inverse[is_used], len(cluster_names))
+    row_errors = np.zeros(len(scores))
+    row_errors[is_used] = deviations / is_used.sum()
+    return Part(estimate, errors, row_errors)
 
 
 def clustered_auroc(

@@ -137,8 +137,8 @@ def write(tables: AwarenessTables, out: Path) -> None:
 
 def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
     alts = Page((written / "index.html").read_text()).alts
-    assert len(alts) == 5 and all(alt and len(alt) > 30 for alt in alts)
-    assert len(list((written / "figures").glob("*.svg"))) == 5 and not list(
+    assert len(alts) == 6 and all(alt and len(alt) > 30 for alt in alts)
+    assert len(list((written / "figures").glob("*.svg"))) == 6 and not list(
         (written / "figures").glob("*.png")
     )
 

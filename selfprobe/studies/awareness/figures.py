@@ -30,6 +30,7 @@ def pictures(
     figures = list[Picture | None]()
     if any(arm.labelled for arm in answered_arms):
         figures.append(shares_figure(answered_arms, name_of_model))
+        figures.append(rates_figure(answered_arms, name_of_model))
     if logged.texts.label.nunique() == 2:
         for number, (model, name) in enumerate(name_of_model.items(), start=1):
             figures.append(roc(logged, baselines, model, name, number))
@@ -49,17 +50,37 @@ def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Pictu
     """
     shares_of_arm = dict[str, dict[str, Estimate]]()
     for arm in methods:
-        label = f"{arm.name}, {names[arm.model]}" if len(names) > 1 else arm.name
-        shares_of_arm[label] = {"evaluation rows": arm.tpr, "deployment rows": arm.false_alarms}
+        shares = {"evaluation rows": arm.tpr, "deployment rows": arm.false_alarms}
+        shares_of_arm[_bar_name(arm, names)] = shares
     return bar_rows(
         "called",
         shares_of_arm,
-        caption=(
-            "Share of evaluation rows and of deployment rows called evaluation (Figures 7, 9, 10)."
-        ),
+        caption="Share of evaluation rows and of deployment rows called evaluation.",
         axis="called evaluation, 95 % interval",
         scale="percent",
     )
+
+
+def rates_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
+    """Share of evaluation rows, and of deployment rows, that each method identifies correctly, as
+    Figures 7, 9 and 10 draw them.
+    """
+    rates_of_arm = dict[str, dict[str, Estimate]]()
+    for arm in methods:
+        rates_of_arm[_bar_name(arm, names)] = {"evaluations": arm.tpr, "deployments": arm.tnr}
+    return bar_rows(
+        "rates",
+        rates_of_arm,
+        caption=(
+            "Share of evaluations, and of deployments, identified correctly (Figures 7, 9, 10)."
+        ),
+        axis="identified correctly, 95 % interval",
+        scale="percent",
+    )
+
+
+def _bar_name(arm: ArmNumbers, names: dict[str, str]) -> str:
+    return f"{arm.name}, {names[arm.model]}" if len(names) > 1 else arm.name
 
 
 Lines = dict[str, tuple[list[float], list[Interval]]]
