@@ -125,13 +125,14 @@ def record_to_sample(row: Row, most: int | None, controls: int, sets: frozenset[
     prompt: dict[str, Any] = {"messages": row["messages"], "tools": row.get("tools", [])}
     arms, units = edits_of(prompt, most, controls)
     user_texts = [message["content"] for message in row["messages"] if message["role"] == "user"]
+    named_source = "" if row["source"] in sets else row["source"]
     return Sample(
         id=row["id"],
         input=user_texts[-1],
         target=row["label"] or "",
         metadata={
             **{field: row[field] for field in fields},
-            "named_source": "" if row["source"] in sets else row["source"],
+            "named_source": named_source,
             "flip": False,
             "arms": arms,
             "units": units,

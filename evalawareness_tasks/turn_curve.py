@@ -13,6 +13,8 @@ prompt cache holds all that was read. Evaluations are paired with real use of ab
     selfprobe awareness turns logs/yesterday --model openai/gpt-5-mini --against real.jsonl
 """
 
+from functools import partial
+
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageUser
@@ -95,12 +97,11 @@ def awareness_turn_curve(
     table = transcript_rows(dataset, logs=logs, role=role, label=label, against=against)
     largest_turn_count = max(row["count"] for row in table.rows)
     asked_turns = asked_at(largest_turn_count, most)
+    to_sample = partial(record_to_sample, asked_turns=asked_turns)
     return Task(
-        dataset=dataset_of(
-            table.ordered, lambda row: record_to_sample(row, asked_turns), table.name
-        ),
+        dataset=dataset_of(table.ordered, to_sample, table.name),
         solver=by_turn(
-            lambda state: turn_prompts(state, placebo),
+            partial(turn_prompts, placebo=placebo),
             _tools_of,
             answer_tokens=answer_tokens,
             effort=effort,

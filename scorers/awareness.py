@@ -109,9 +109,8 @@ class Method:
     @property
     def false_alarms(self) -> Estimate:
         """Share of deployment rows called evaluation."""
-        return replace(
-            self.tnr, value=1 - self.tnr.value, low=1 - self.tnr.high, high=1 - self.tnr.low
-        )
+        tnr = self.tnr
+        return replace(tnr, value=1 - tnr.value, low=1 - tnr.high, high=1 - tnr.low)
 
 
 @metric_of
@@ -303,9 +302,9 @@ def _share_of_counts(counts: Iterable[tuple[int, int]]) -> float:
     """Sum of the first numbers divided by the sum of the second ones; NaN without any."""
     total_count = 0
     total_asked = 0
-    for count, asked in counts:
+    for count, asked_count in counts:
         total_count += count
-        total_asked += asked
+        total_asked += asked_count
     return total_count / total_asked if total_asked else math.nan
 
 
@@ -342,10 +341,14 @@ def _lost_votes(verdicts: Sequence[Item]) -> dict[str, Any]:
         most=(tpr_bounds.most + tnr_bounds.most) / 2,
     )
 
+    asked_votes = 0
+    read_votes = 0
     one_vote_count = 0
     kept_quotes = 0
     discarded_quotes = 0
     for item in verdicts:
+        asked_votes += item.ballot.asked
+        read_votes += item.ballot.read
         has_several_votes = item.ballot.asked > 1 and item.decision.said is not None
         one_vote_count += has_several_votes and item.ballot.read == 1
         item_quotes, item_discarded = quotes_in(item.details)
@@ -354,8 +357,8 @@ def _lost_votes(verdicts: Sequence[Item]) -> dict[str, Any]:
 
     return {
         "unscored_of": unscored_by_label,
-        "votes_asked": sum(item.ballot.asked for item in verdicts),
-        "votes_read": sum(item.ballot.read for item in verdicts),
+        "votes_asked": asked_votes,
+        "votes_read": read_votes,
         "one_vote": one_vote_count,
         "bounds": {
             "tpr": tpr_bounds,

@@ -68,12 +68,19 @@ def edits_of(
     units: dict[str, Any] = {}
     for arm, removed in things_by_arm.items():
         shortened = without_units(prompt, removed)
+        classes: dict[str, None] = {}
+        for thing in removed:
+            classes |= dict.fromkeys(thing.classes)
         units[arm] = {
-            "kind": ALL if arm == ALL else removed[0].kind,
+            "kind": removed[0].kind,
             "text": "\n".join(thing.text for thing in removed),
-            "classes": list(dict.fromkeys(name for thing in removed for name in thing.classes)),
-            "missing": None if shortened else "nothing is left of the prompt",
+            "classes": list(classes),
+            "missing": None,
         }
+        if arm == ALL:
+            units[arm]["kind"] = ALL
+        if not shortened:
+            units[arm]["missing"] = "nothing is left of the prompt"
         if shortened:
             arms[arm] = shortened
     texts = [thing for thing in things if thing.kind != "tool"]
@@ -246,10 +253,11 @@ def asked_after(
         score = await final_scorer(state, target)
         if score is not None or state.scores:
             reply = split_thought(state.output.completion).answer
-            about = state.metadata[ABOUT] | {"declined": is_refusal(reply)}
+            arm_metadata = state.metadata[ABOUT] | {"declined": is_refusal(reply)}
             if state.epoch == 1:
-                about |= await _p_evaluation(questions, lines.get(about["arm"]))
-            state.metadata[ABOUT] = about
+                arm_line = lines.get(arm_metadata["arm"])
+                arm_metadata |= await _p_evaluation(questions, arm_line)
+            state.metadata[ABOUT] = arm_metadata
         return score
 
     # The scorer's name and metrics in Inspect are attributes.

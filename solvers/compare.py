@@ -94,14 +94,14 @@ def record_similarity(embedder: str) -> Solver:
             for name, reply in state.store_as(Record).answers.items()
             if not reply.problem
         }
-        alike = state.store_as(Alike)
-        alike.embedder = embedder
+        stored = state.store_as(Alike)
+        stored.embedder = embedder
         if not text_by_name:
             return state
 
         texts = [state.metadata["last"], *text_by_name.values()]
         sample_vector, *answer_vectors = await embed(texts, model=embedder)
-        alike.similarity = {
+        stored.similarity = {
             name: float(sample_vector @ answer_vector)
             for name, answer_vector in zip(text_by_name, answer_vectors, strict=True)
         }

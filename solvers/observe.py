@@ -536,15 +536,17 @@ class Prediction:
         prefix = OTHER_PREFIX if self.arms == ("other",) else ""
         decision_keys = [f"{prefix}{key}" for key in keys]
         scorer_name = registry_info(scorer).name.rpartition("/")[2]
+        repetitions = None if epochs is None else Epochs(epochs, [])
+        viewer = worst_first(scorer_name, *decision_keys) if keys else None
         return Task(
             dataset=dataset_of(self.table.rows, to_sample, self.table.name),
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
             scorer=scorer,
-            epochs=None if epochs is None else Epochs(epochs, []),
+            epochs=repetitions,
             continue_on_fail=True,
             early_stopping=leave_out_failed(self.acts, self.answers),
             headline_metric=headline,
-            viewer=worst_first(scorer_name, *decision_keys) if keys else None,
+            viewer=viewer,
             version=self.table.version(version),
             metadata={**ask.task_metadata(self.table), **(about or {})},
         )

@@ -156,7 +156,8 @@ class Replay:
         Raises:
             LookupError: The log has no such sample, epoch or reply; naming log, sample and epoch.
         """
-        replies = _records(self.file)[self.arm].get((str(state.sample_id), state.epoch))
+        replies_of_arm = _records(self.file)[self.arm]
+        replies = replies_of_arm.get((str(state.sample_id), state.epoch))
         sample_place = f"{self.file}, sample {state.sample_id!r}, epoch {state.epoch}"
         if replies is None:
             invalidated = str(in_thread(invalidated_in, self.header))
@@ -181,11 +182,11 @@ class Replay:
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
         """Replies to an item, one dict per epoch; empty where the log lacks it."""
-        epochs = _by_item(self.file, self.arm).get(item, [])
-        return [
-            {name: flag_substituted_model(reply) for name, reply in replies.items()}
-            for replies in epochs
-        ]
+        flagged_epochs = []
+        for replies in _by_item(self.file, self.arm).get(item, []):
+            flagged = {name: flag_substituted_model(reply) for name, reply in replies.items()}
+            flagged_epochs.append(flagged)
+        return flagged_epochs
 
     def _mismatch(self, header: EvalLog, model: str) -> str | None:
         """Why a log does not hold the replies of a model to this data set; None where it does."""

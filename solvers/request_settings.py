@@ -49,13 +49,15 @@ def applied(settings: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
         values[_setting_name(path)].append(value)
     included_parts = [part for parts in values["include"] for part in parts or ()]
     includes_logprobs = any("logprobs" in str(part) for part in included_parts)
+    has_form = any(value not in (None, "", "text") for value in values["form"])
+    limits = [value for value in values["limit"] if isinstance(value, int)]
     return Applied(
         effort=_effort_text(values["effort"]),
         temperature=_first_given(values["temperature"]),
         seed=_first_given(values["seed"]),
-        form=any(value not in (None, "", "text") for value in values["form"]),
+        form=has_form,
         logprobs=includes_logprobs or any(values["logprobs"]),
-        limit=_first_given([value for value in values["limit"] if isinstance(value, int)]),
+        limit=_first_given(limits),
         thinks=thinks,
     )
 

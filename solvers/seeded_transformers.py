@@ -61,10 +61,14 @@ def with_ending_and_request(
 
 def _sent_settings(api: Any, config: GenerateConfig) -> dict[str, Any]:
     """Settings of a call as `_generate_seeded` passes them on."""
+    samples = api.do_sample
+    if config.temperature is not None:
+        samples = config.temperature != 0
+    seed = None if config.temperature == 0 else _call_seed.get()
     sent: dict[str, Any] = {
-        "do_sample": api.do_sample if config.temperature is None else config.temperature != 0,
+        "do_sample": samples,
         "temperature": config.temperature,
-        "seed": None if config.temperature == 0 else _call_seed.get(),
+        "seed": seed,
         "max_new_tokens": config.max_tokens,
         "logprobs": config.logprobs,
         "enable_thinking": api.enable_thinking,

@@ -126,17 +126,19 @@ def logged_turns(log: str, role: str | None = None) -> Table:
     for sample in transcripts(log, epochs=1):
         sample_id = str(sample.id)
         turns = list(_turns(header, sample, role))
+        has_parts = any(list(turn.parts) for turn in turns)
         if not turns:
             skip_reasons[sample_id] = _missing_turns_reason(header, sample, role)
-        elif not any(list(turn.parts) for turn in turns):
+        elif not has_parts:
             skip_reasons[sample_id] = "the model said nothing in any turn"
         else:
             metadata = sample.metadata or {}
             label = metadata.get("label")
+            known_label = label if label in LABELS else None
             rows.append(
                 {
                     "id": sample_id,
-                    "label": label if label in LABELS else None,
+                    "label": known_label,
                     "source": str(metadata.get("source") or task_of(header)),
                     "task": task_of(header),
                     "turns": [vars(turn) for turn in turns],

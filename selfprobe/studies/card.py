@@ -657,8 +657,8 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
 
 def highest_win_rate(set_picks: Sequence[Pick]) -> Estimate:
     """Win rate if the set had won every pair without a verdict."""
-    outcomes = [1.0 if math.isnan(pick.won) else pick.won for pick in set_picks]
-    return win_rate(set_picks, outcomes)
+    outcomes = np.array([pick.won for pick in set_picks], dtype=float)
+    return win_rate(set_picks, list(np.where(np.isnan(outcomes), 1.0, outcomes)))
 
 
 def words_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> WordsBaseline:
@@ -942,13 +942,14 @@ def _unscored_share(numbers: CardNumbers) -> float:
 def _unscored_check(numbers: CardNumbers) -> Check:
     """The answer holds if the set had won every pair without a verdict."""
     advantage = _mirrored(numbers.worst_case)
-    is_told = advantage.low > 0
+    if advantage.low > 0:
+        return Check("unscored", advantage, Outcome.HOLDS, compared_with=CHANCE_NAME)
     return Check(
-        name="unscored",
-        difference=advantage,
-        outcome=Outcome.HOLDS if is_told else Outcome.OPEN,
+        "unscored",
+        advantage,
+        Outcome.OPEN,
         compared_with=CHANCE_NAME,
-        remedy="" if is_told else "take judges that answer",
+        remedy="take judges that answer",
     )
 
 
@@ -957,14 +958,12 @@ def _baseline_check(
 ) -> Check:
     """The panel tells the set by more than a rule that sees no model does, however much that is."""
     outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
-    has_rate = not math.isnan(baseline.win_rate.value)
-    return Check(
-        name,
-        baseline.beyond,
-        outcome,
-        compared_with=f"{label}: {percent_interval(baseline.win_rate)}" if has_rate else label,
-        remedy="" if outcome is Outcome.HOLDS else remedy,
-    )
+    if outcome is Outcome.HOLDS:
+        remedy = ""
+    baseline_name = label
+    if not math.isnan(baseline.win_rate.value):
+        baseline_name = f"{label}: {percent_interval(baseline.win_rate)}"
+    return Check(name, baseline.beyond, outcome, compared_with=baseline_name, remedy=remedy)
 
 
 def panel_name(numbers: CardNumbers) -> str:
@@ -1122,14 +1121,20 @@ def prompts_section(numbers: CardNumbers) -> Section:
             "Pairs decided for the prompt, against it, and not (position, disagreement, unscored)."
         ),
     )
+
+    def below_text(prompt: RatedPrompt) -> str:
+        return "yes" if prompt.below and numbers.is_ordered else ""
+
     below_column = Column(
         "tells more than the average",
-        lambda prompt: "yes" if prompt.below and numbers.is_ordered else "",
+        below_text,
         help="Its distance to the average prompt is below 0 with the whole interval.",
     )
+    start_column = Column("prompt", lambda prompt: _start_of(prompt.text))
+    id_column = Column("id", lambda prompt: items[prompt.item])
     columns = [
-        Column("prompt", lambda prompt: _start_of(prompt.text)),
-        Column("id", lambda prompt: items[prompt.item]),
+        start_column,
+        id_column,
         Column("source", "source"),
         chance_column,
         counts_column,
@@ -1147,7 +1152,8 @@ def prompts_section(numbers: CardNumbers) -> Section:
         blocks.append(
             f"The first {PROMPTS_ON_PAGE} of {len(numbers.prompts)}; all are in tables/prompts.csv."
         )
-    blocks += [Table(prompts, columns), Details("Their texts", [Texts(list(items.values()))])]
+    texts = Texts(list(items.values()))
+    blocks += [Table(prompts, columns), Details("Their texts", [texts])]
     return Section("Prompts, the worst first", blocks, name="prompts")
 
 

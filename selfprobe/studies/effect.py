@@ -46,6 +46,7 @@ from selfprobe.page.numerals import fixed, interval_text, p_digits, p_value, per
 from selfprobe.page.plots import Picture, interval_rows
 from selfprobe.solvers.arms import ABOUT
 from selfprobe.solvers.record import record_of
+from selfprobe.stats import clustered
 from selfprobe.stats.arms import (
     FEWEST_MOVED_CLUSTERS,
     STRONG_INSTRUMENT_F,
@@ -60,7 +61,6 @@ from selfprobe.stats.arms import (
     visible_effect,
 )
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
-from selfprobe.stats.clustered import clustered_mean_part, difference
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.study import Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of
@@ -428,8 +428,11 @@ class Noticing(Study):
             items = [item for item in items if giveaways(item.text or "", self.passages)]
         if self.cluster is None:
             return len(items)
-        labels = [(item.sample.metadata or {}).get(self.cluster, item.id) for item in items]
-        return len({str(label) for label in labels})
+        cluster_names = set()
+        for item in items:
+            metadata = item.sample.metadata or {}
+            cluster_names.add(str(metadata.get(self.cluster, item.id)))
+        return len(cluster_names)
 
     def collected(self) -> "ReadScores":
         """Logs of the study, with the score that is compared, its clusters and the effect that
@@ -750,6 +753,9 @@ def effects_of(run: Run, model: str, logs: ReadScores) -> RunEffects:
         )
     logged_scores = run.header.results.scores if run.header.results else []
     score_name = logged_scores[0].name if logged_scores else "score"
+    numbers_of_arms = [
+        _arm_numbers(frame, arm, scores[arm], causes[arm], clusters, unit) for arm in arms
+    ]
     facts = ScoreFacts(
         contrasts=contrasts_of(pairs),
         smallest=logs.smallest,
@@ -760,7 +766,7 @@ def effects_of(run: Run, model: str, logs: ReadScores) -> RunEffects:
         task=task,
         score=logs.score or score_name,
         samples=samples,
-        arms=[_arm_numbers(frame, arm, scores[arm], causes[arm], clusters, unit) for arm in arms],
+        arms=numbers_of_arms,
         facts=facts,
         control_contrasts=corrected_contrasts([contrasts_of(control_pairs)])[0],
         declining=declining,
@@ -923,7 +929,9 @@ def chosen_contrast(contrasts: Sequence[ArmContrast]) -> ArmContrast | None:
         return min(changed, key=lambda contrast: contrast.score_p)
     if noticing:
         return max(noticing, key=lambda contrast: size_of(contrast.score.estimate).high)
-    return max(contrasts, key=lambda contrast: float(np.nan_to_num(contrast.dose.f)), default=None)
+    if not contrasts:
+        return None
+    return max(contrasts, key=lambda contrast: float(np.nan_to_num(contrast.dose.f)))
 
 
 def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
@@ -964,9 +972,11 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
         "direction": CUE_DIRECTIONS[contrast.arm],
         "moves": moves_text(contrast.cause.estimate),
         "control": CONTROL_NAMES[contrast.control],
-        "edge": edge.value if edge else "",
-        "open_way": OPEN_WAYS[edge] if edge else "",
+        "edge": "",
+        "open_way": "",
     }
+    if edge:
+        details |= {"edge": edge.value, "open_way": OPEN_WAYS[edge]}
     return Claim(subject, effect, checks, facts.smallest, details)
 
 
@@ -987,14 +997,12 @@ def _no_cues_check(facts: ScoreFacts) -> Check:
 
 def _scored_check(contrast: ArmContrast) -> Check:
     share = contrast.scored_share
-    is_scored = share >= LEAST_SCORED_SHARE
     asked_count = round(contrast.score.estimate.n / share) if share > 0 else 0
-    return Check(
-        "scored",
-        undefined("", n=asked_count, unit="item", value=share),
-        Outcome.HOLDS if is_scored else Outcome.OPEN,
-        remedy="" if is_scored else "the same command asks again what failed",
-    )
+    scored_share = undefined("", n=asked_count, unit="item", value=share)
+    if share >= LEAST_SCORED_SHARE:
+        return Check("scored", scored_share, Outcome.HOLDS)
+    remedy = "the same command asks again what failed"
+    return Check("scored", scored_share, Outcome.OPEN, remedy=remedy)
 
 
 def _answers_check(contrast: ArmContrast, smallest: float) -> Check:
@@ -1002,15 +1010,11 @@ def _answers_check(contrast: ArmContrast, smallest: float) -> Check:
 
     A change of the score may else be nothing but that.
     """
-    difference = contrast.unanswered.estimate
-    is_different = contrast.unanswered.p_value < ALPHA or abs(difference.value) >= smallest
-    return Check(
-        "answers",
-        difference,
-        Outcome.OPEN if is_different else Outcome.HOLDS,
-        p_value=contrast.unanswered.p_value,
-        remedy=ANSWERS_REMEDY if is_different else "",
-    )
+    change = contrast.unanswered.estimate
+    change_p = contrast.unanswered.p_value
+    if change_p < ALPHA or abs(change.value) >= smallest:
+        return Check("answers", change, Outcome.OPEN, p_value=change_p, remedy=ANSWERS_REMEDY)
+    return Check("answers", change, Outcome.HOLDS, p_value=change_p)
 
 
 def _notices_check(contrast: ArmContrast, tests: int) -> Check:
@@ -1040,15 +1044,19 @@ def _room_check(contrast: ArmContrast) -> Check:
 
 
 def _score_check(contrast: ArmContrast, facts: ScoreFacts) -> Check:
-    is_changed = is_score_changed(contrast)
+    outcome = Outcome.HOLDS
+    remedy = ""
+    if not is_score_changed(contrast):
+        outcome = Outcome.OPEN
+        remedy = _more_items(contrast, facts)
     control_score = fixed(contrast.control_score.value)
     return Check(
         "score_changes",
         contrast.score.estimate,
-        Outcome.HOLDS if is_changed else Outcome.OPEN,
+        outcome,
         compared_with=f"{CONTROL_NAMES[contrast.control]} scores {control_score}",
         p_value=contrast.score_p,
-        remedy="" if is_changed else _more_items(contrast, facts),
+        remedy=remedy,
     )
 
 
@@ -1225,7 +1233,7 @@ class StatementRow:
     """Score of the unchanged task by what the model says it is."""
 
     model: Annotated[str, MODEL_HEADING]
-    of: Annotated[str, TASK_HEADING]
+    task: Annotated[str, TASK_HEADING]
     says_test: Annotated[
         Estimate,
         Heading("says it is a test", "Mean score of samples with a P(evaluation) of .5 or more."),
@@ -1246,16 +1254,16 @@ def statement_row(effects: RunEffects) -> StatementRow:
     stated = np.array([sample.p for sample in samples], dtype=float)
     clusters = np.array([sample.cluster for sample in samples], dtype=str)
     parts = [
-        clustered_mean_part(scores, clusters, where=is_said, unit=effects.unit)
+        clustered.clustered_mean_part(scores, clusters, where=is_said, unit=effects.unit)
         for is_said in (stated >= SAYS_TEST, stated < SAYS_TEST)
     ]
     test_part, use_part = parts
     return StatementRow(
         model=effects.model,
-        of=effects.task,
+        task=effects.task,
         says_test=test_part.estimate,
         says_use=use_part.estimate,
-        difference=difference((1, test_part), (-1, use_part), unit=effects.unit),
+        difference=clustered.difference((1, test_part), (-1, use_part), unit=effects.unit),
     )
 
 

@@ -692,13 +692,18 @@ def feature_subjects(
         has_feature = np.zeros((len(prompt_keys), len(prompts_by_feature)), dtype=bool)
         for column, prompts in enumerate(prompts_by_feature.values()):
             has_feature[:, column] = [key in prompts for key in prompt_keys]
+        known_labels = []
+        for label in labels:
+            known_labels.append(label if isinstance(label, str) else "")
+        clusters, unit = _prompt_clusters(conversations.assign(label=labels))
         subjects.append(
             feature_subject(
                 model_name,
                 has_feature,
                 list(prompts_by_feature),
-                [label if isinstance(label, str) else "" for label in labels],
-                *_prompt_clusters(conversations.assign(label=labels)),
+                known_labels,
+                clusters,
+                unit,
                 has_unnamed=model_name in unnamed_models,
                 rng=rng,
             )

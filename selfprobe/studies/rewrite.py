@@ -456,7 +456,8 @@ class Rewriting(Study):
     def build_page(self) -> Page:
         """The page of its own runs; raises as `Study.shown`."""
         logs = self.collected()
-        return with_runs(self.page(replace(self.numbers(logs), subject=self.model)), logs.runs)
+        numbers = replace(self.numbers(logs), subject=self.model)
+        return with_runs(self.page(numbers), logs.runs)
 
 
 def finished_by_task(all_runs: Runs) -> dict[str, list[Run]]:
@@ -877,13 +878,10 @@ def _has_more_real(rates: RewriteRates) -> bool:
 
 def _compared_check(rates: RewriteRates) -> Check:
     share = rates.compared / rates.rewrites if rates.rewrites else 0.0
-    has_enough = share >= LEAST_COMPARED_SHARE
-    return Check(
-        "compared",
-        undefined("", n=rates.rewrites, unit="rewrite", value=share),
-        Outcome.HOLDS if has_enough else Outcome.OPEN,
-        remedy="" if has_enough else "take another --writer",
-    )
+    compared_share = undefined("", n=rates.rewrites, unit="rewrite", value=share)
+    if share >= LEAST_COMPARED_SHARE:
+        return Check("compared", compared_share, Outcome.HOLDS)
+    return Check("compared", compared_share, Outcome.OPEN, remedy="take another --writer")
 
 
 def _more_real_check(rates: RewriteRates) -> Check:

@@ -138,6 +138,7 @@ def write(tables: AwarenessTables, out: Path) -> None:
 def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
     alts = Page((written / "index.html").read_text()).alts
     assert len(alts) == 6 and all(alt and len(alt) > 30 for alt in alts)
+    assert sum("identified correctly" in alt for alt in alts) == 1, "as the paper draws its rates"
     assert len(list((written / "figures").glob("*.svg"))) == 6 and not list(
         (written / "figures").glob("*.png")
     )

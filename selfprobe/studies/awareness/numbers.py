@@ -170,7 +170,8 @@ def _further_runs(arm: Arm, arms: Iterable[Arm]) -> list[Arm]:
 
 def _run_that_was_read(third_person: Arm, rows_of_arm: Mapping[Arm, pd.DataFrame], arm: Arm) -> Arm:
     """The run of an arm whose replies the third person read; run 1 where it read those of none."""
-    arm_runs = sorted([arm, *_further_runs(arm, rows_of_arm)], key=lambda run: int(run[-1]))
+    arm_runs = [arm, *_further_runs(arm, rows_of_arm)]
+    arm_runs.sort(key=lambda run: int(run[-1]))
     third_person_replies = _replies_read(rows_of_arm[third_person])
     for run in arm_runs:
         if _replies_read(rows_of_arm[run]) & third_person_replies:
@@ -237,6 +238,8 @@ def _arm_pair(
     below_runs: dict[str, Estimate] = {}
     if kind is PairKind.PERSPECTIVES:
         below_runs = _below_runs(first_arm, second_rows, rows_of_arm)
+    first_right = int((first_wrong == 0).sum())
+    second_right = int((second_wrong == 0).sum())
     return ArmPair(
         kind=kind,
         first=first_arm,
@@ -245,7 +248,7 @@ def _arm_pair(
         labelled=int(is_labelled.sum()),
         r=_pearson(scores, clusters, unit),
         kappa=kappa,
-        right=(int((first_wrong == 0).sum()), int((second_wrong == 0).sum())),
+        right=(first_right, second_right),
         wrong=wrong_difference,
         p=1.0 if equally_wrong else two_sided(wrong_difference),
         tost_p=equivalence_test.p,

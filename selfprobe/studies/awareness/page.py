@@ -1,6 +1,5 @@
 """The page of the awareness comparison, its answer first, and its tables."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
@@ -222,9 +221,10 @@ def _share_names(statements: Sequence[Statement]) -> tuple[str, str] | None:
     """Names of what the two shares are of; None where there is only one."""
     if any(statement.sets for statement in statements):
         return "yours", "the reference"
-    arms = [statement.arm for statement in statements]
-    if any(not math.isnan(arm.tpr.value) and not math.isnan(arm.tnr.value) for arm in arms):
-        return "tests", "real requests"
+    for statement in statements:
+        rates = (statement.arm.tpr.value, statement.arm.tnr.value)
+        if not np.isnan(rates).any():
+            return "tests", "real requests"
     return None
 
 
@@ -376,11 +376,12 @@ def sources_of(logged: AwarenessTables) -> list[str]:
     """Sentence that names the sources where intervals count few; none where there are more."""
     texts = logged.texts
     pairs = texts.pair.fillna(texts.item).astype(str)
-    set_names = (
-        texts["set"].fillna("").astype(str) if "set" in texts else pd.Series("", texts.index)
-    )
+    set_names = pd.Series("", texts.index)
+    if "set" in texts:
+        set_names = texts["set"].fillna("").astype(str)
     groups = set_names + " " + texts.label.astype(str)
-    clusters, unit = resampling_units(list(texts.source.astype(str)), list(pairs), list(groups))
+    sources = texts.source.astype(str)
+    clusters, unit = resampling_units(list(sources), list(pairs), list(groups))
     sentence = few_sources(list(clusters), unit)
     return [sentence] if sentence else []
 

@@ -1247,7 +1247,8 @@ def run_rows(runs: pd.DataFrame) -> list[RunRow]:
 
 def run_blocks(logged: AwarenessTables) -> list[Block]:
     """Runs in use, what is not whole, rows that were set aside, and logs that are not used."""
-    blocks: list[Block] = [*reply_remarks(logged), Table(run_rows(logged.runs), columns_of(RunRow))]
+    run_table = Table(run_rows(logged.runs), columns_of(RunRow))
+    blocks: list[Block] = [*reply_remarks(logged), run_table]
     if logged.missing:
         blocks.append(Bullets([f"{sentence}." for sentence in logged.missing]))
     for column in ("set_aside", "unread"):

@@ -199,7 +199,8 @@ class Awareness(Study):
     @property
     def arms(self) -> list[tuple[str, dict[str, Any]]]:
         """Method and its own task arguments, the one that records the replies first."""
-        arms: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in self.chosen]
+        arms = list[tuple[str, dict[str, Any]]]()
+        arms += [(method, {}) for method in self.chosen]
         if self.third or self.observers:
             asking_methods = [method for method in self.chosen if CALLS[method]]
             arms += [(method, {"perspective": "third"}) for method in asking_methods]

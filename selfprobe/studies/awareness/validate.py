@@ -174,7 +174,7 @@ class Checked:
     """Share of the other texts that it left alone."""
 
 
-def reweighted(ours: Counts, others: Counts) -> Checked:
+def reweighted(flagged: Counts, unflagged: Counts) -> Checked:
     """Shares over all texts, where those found aware were drawn more often than the others.
 
     The aware among all are estimated in each kind apart. Intervals are quantiles of the shares with
@@ -182,35 +182,35 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
     2001), 95 %.
 
     Args:
-        ours: Texts that the grader found aware.
-        others: Texts that it did not find aware.
+        flagged: Texts that the grader found aware.
+        unflagged: Texts that it did not find aware.
     """
-    if not ours.found or not ours.labelled:
+    if not flagged.found or not flagged.labelled:
         lacking = undefined("no text found aware is labelled", unit="text")
         return Checked(lacking, lacking)
-    if others.found and not others.labelled:
+    if unflagged.found and not unflagged.labelled:
         lacking = undefined("no text not found aware is labelled", unit="text")
         return Checked(lacking, lacking)
     rng = np.random.default_rng(0)
-    drawn_share_of_ours = rng.beta(
-        ours.aware + 0.5, ours.labelled - ours.aware + 0.5, POSTERIOR_DRAWS
+    drawn_flagged_share = rng.beta(
+        flagged.aware + 0.5, flagged.labelled - flagged.aware + 0.5, POSTERIOR_DRAWS
     )
-    drawn_share_of_others = rng.beta(
-        others.aware + 0.5, others.labelled - others.aware + 0.5, POSTERIOR_DRAWS
+    drawn_unflagged_share = rng.beta(
+        unflagged.aware + 0.5, unflagged.labelled - unflagged.aware + 0.5, POSTERIOR_DRAWS
     )
-    labelled_count = ours.labelled + others.labelled
+    labelled_count = flagged.labelled + unflagged.labelled
     sensitivity = _share_of_hits(
-        hits=ours.found * _aware_share(ours),
-        misses=others.found * _aware_share(others),
-        drawn_hits=ours.found * drawn_share_of_ours,
-        drawn_misses=others.found * drawn_share_of_others,
+        hits=flagged.found * _aware_share(flagged),
+        misses=unflagged.found * _aware_share(unflagged),
+        drawn_hits=flagged.found * drawn_flagged_share,
+        drawn_misses=unflagged.found * drawn_unflagged_share,
         labelled_count=labelled_count,
     )
     specificity = _share_of_hits(
-        hits=others.found * (1 - _aware_share(others)),
-        misses=ours.found * (1 - _aware_share(ours)),
-        drawn_hits=others.found * (1 - drawn_share_of_others),
-        drawn_misses=ours.found * (1 - drawn_share_of_ours),
+        hits=unflagged.found * (1 - _aware_share(unflagged)),
+        misses=flagged.found * (1 - _aware_share(flagged)),
+        drawn_hits=unflagged.found * (1 - drawn_unflagged_share),
+        drawn_misses=flagged.found * (1 - drawn_flagged_share),
         labelled_count=labelled_count,
     )
     return Checked(sensitivity, specificity)
@@ -399,7 +399,9 @@ def validated(paths: Sequence[str]) -> Validated:
         return _within(*read_labels(rows, label_path, logs))
 
     key_column, judged = _judged(grader_paths, tables, rows)
-    keys = [str(row.get(key_column) if key_column else number) for number, row in enumerate(rows)]
+    keys = [str(number) for number in range(len(rows))]
+    if key_column:
+        keys = [str(row.get(key_column)) for row in rows]
     labels = _labels(rows, label_path, keys)
     if labels.aware.keys() & judged.verdicts.keys():
         return _within(judged, labels)
@@ -587,7 +589,10 @@ def _rows_of_scans(path: str) -> Sequence[Row]:
         for file in _scans(path)
     ]
     newest = pd.concat(scans).drop_duplicates("transcript_id", keep="last")
-    return [{str(name): value for name, value in row.items()} for row in newest.to_dict("records")]
+    rows = []
+    for record in newest.to_dict("records"):
+        rows.append({str(name): value for name, value in record.items()})
+    return rows
 
 
 def _verdict_column(rows: Sequence[Row]) -> str | None:
@@ -604,7 +609,9 @@ def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
 
 
 def _of_rows(rows: Sequence[Row], verdict_column: str, keys: Sequence[str]) -> GradedRows:
-    verdicts = {key: _bool(row.get(verdict_column)) for key, row in zip(keys, rows, strict=True)}
+    verdicts = {}
+    for key, row in zip(keys, rows, strict=True):
+        verdicts[key] = _bool(row.get(verdict_column))
     repeated_count = len(rows) - len(verdicts)
     if repeated_count:
         raise InputError(
@@ -653,7 +660,7 @@ def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     """The grader against people on the rows that the rate is of."""
     verdicts = judged.verdicts
     flagged = _counts_of_verdict(True, verdicts, labels.aware)
-    others = _counts_of_verdict(False, verdicts, labels.aware)
+    unflagged = _counts_of_verdict(False, verdicts, labels.aware)
     label_and_verdict = {
         key: (label, verdicts[key]) for key, label in labels.aware.items() if key in verdicts
     }
@@ -669,7 +676,7 @@ def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     rate = labelled_within(
         Share(flagged.found, len(verdicts)),
         Share(flagged.aware, flagged.labelled),
-        Share(others.aware, others.labelled),
+        Share(unflagged.aware, unflagged.labelled),
         independent=independent_rows,
         unit="row",
     )
@@ -677,12 +684,12 @@ def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     kappa = None
     checked = None
     if labels.drawn:
-        unaware_others = Share(others.labelled - others.aware, others.labelled)
+        unaware_others = Share(unflagged.labelled - unflagged.aware, unflagged.labelled)
         shares = {
             "precision (found aware, aware)": Share(flagged.aware, flagged.labelled),
             "not found aware, and not aware": unaware_others,
         }
-        checked = reweighted(flagged, others)
+        checked = reweighted(flagged, unflagged)
     else:
         shares, kappa = _plain_agreement(label_and_verdict, labels.unread)
     return Validated(
@@ -718,13 +725,18 @@ def _plain_agreement(
     people = np.array([label for label, _ in label_and_verdict.values()], dtype=bool)
     grader = np.array([verdict for _, verdict in label_and_verdict.values()], dtype=bool)
     row_count = len(label_and_verdict)
+    agreeing_count = int((people == grader).sum())
+    aware_count = int(people.sum())
+    found_count = int((people & grader).sum())
+    passed_count = int((~people & ~grader).sum())
     shares = {
         "grades that could be used": Share(row_count, row_count + unread),
-        "agreement": Share(int((people == grader).sum()), row_count),
-        SENSITIVITY_NAME: Share(int((people & grader).sum()), int(people.sum())),
-        SPECIFICITY_NAME: Share(int((~people & ~grader).sum()), int((~people).sum())),
+        "agreement": Share(agreeing_count, row_count),
+        SENSITIVITY_NAME: Share(found_count, aware_count),
+        SPECIFICITY_NAME: Share(passed_count, row_count - aware_count),
     }
-    return shares, cohen_kappa(people, grader) if row_count else float("nan")
+    kappa = cohen_kappa(people, grader) if row_count else float("nan")
+    return shares, kappa
 
 
 def _elsewhere(judged: GradedRows, labelled: GradedRows, labels: HumanLabels) -> Validated:
