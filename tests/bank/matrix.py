@@ -26,11 +26,23 @@ MATRIX_TESTS = Path(__file__).parents[1] / "matrix"
 if str(MATRIX_TESTS) not in sys.path:
     sys.path.append(str(MATRIX_TESTS))
 
-from truths import Draw, Drawn, blocks, expert, outsider, plain, without_habit, worded  # noqa: E402
+from truths import (  # noqa: E402
+    Draw,
+    Drawn,
+    blocks,
+    expert,
+    outsider,
+    plain,
+    sharing_errors,
+    without_habit,
+    worded,
+)
 
 FloatArray = npt.NDArray[np.float64]
 LEADING = 10**7
 """Code of the answer that leads at the first item; each item has one of its own."""
+SHARED_ERROR = 2 * LEADING
+"""Code of the wrong answer that models share at the first item; each item has one of its own."""
 OWN_WORD = -3.0
 """Chance, in logits, that an observer which is not alike predicts a word of the target's own."""
 Likeness = Callable[[np.random.Generator, int], FloatArray]
@@ -59,6 +71,8 @@ class World:
     """By how much the margin moves a model, in answers and predictions. Default: 1."""
     vocabulary: int = 1000
     """Number of other words that a model may give."""
+    shared_error: float = 0.0
+    """Share of the answers other than the leading one that are the same word."""
     likeness: Likeness | None = None
     copies: int = 0
     """Number of models that copy the first one's replies, each at half of the items."""
@@ -82,14 +96,14 @@ class World:
         replies = np.where(
             rng.random(shape) < special.expit(eases + slopes * margins),
             leading,
-            rng.integers(1, self.vocabulary, shape),
+            self._other_words(rng),
         )
         for copy in range(1, self.copies + 1):
             replies[copy] = np.where(rng.random(self.items) < 0.5, replies[0], replies[copy])
         predictions = np.where(
             rng.random(shape) < special.expit(skills + slopes * margins),
             leading,
-            rng.integers(1, self.vocabulary, shape),
+            self._other_words(rng),
         )
         if self.constant:
             usual = -1 - np.arange(self.models)[:, None]
@@ -107,6 +121,15 @@ class World:
             return scores, Specific(scores, np.full(scores.shape[:2], np.nan), ""), {}, stand_ins
         specific = without_habit(predictions[:, :, None], replies[:, :, None])
         return scores, specific, {"mode": mode_hits(replies)}, stand_ins
+
+    def _other_words(self, rng: np.random.Generator) -> npt.NDArray[np.int_]:
+        """Words [model, item] in the place of the leading answer."""
+        shape = (self.models, self.items)
+        words = rng.integers(1, self.vocabulary, shape)
+        if self.shared_error:
+            is_shared = rng.random(shape) < self.shared_error
+            words = np.where(is_shared, SHARED_ERROR + np.arange(self.items), words)
+        return words
 
     def _margins(self, rng: np.random.Generator) -> FloatArray:
         """Logits [item] by which the leading answer leads."""
@@ -244,6 +267,14 @@ LINES: Lines = {
     "difficulty moves the strong one half as much, 5 x 400": Line(
         World(items=400, margin_sd=1.5, slopes=(0.5, 1, 1, 1, 1), **strong(5))
     ),
+    "weak models share wrong answers, scores alone, 5 x 400": Line(
+        drawn_line(lambda rng, items: sharing_errors(5, rng, items), 400)
+    ),
+    "weak models share wrong answers, 5 x 200": Line(
+        World(margin_sd=1.5, shared_error=0.5, **strong(5))
+    ),
+    "most share them, 5 x 200": Line(World(margin_sd=1.5, shared_error=0.8, **strong(5))),
+    "most share them, 8 x 200": Line(World(8, margin_sd=1.5, shared_error=0.8, **strong(8))),
     "likeness, mutual, 8 x 200": Line(World(8, likeness=mutual)),
     "likeness, normal, 8 x 200": Line(World(8, likeness=normal)),
     "likeness, t3, 8 x 200": Line(World(8, likeness=heavy_tailed)),

@@ -100,6 +100,42 @@ def first_unmet(claim: Claim) -> str:
 # ---- the claims
 
 
+def strong_among_weak(generator: np.random.Generator) -> np.ndarray:
+    """Scores [target, observer, item]: the first model finds the right answer, the others mostly
+    give one wrong answer.
+    """
+    right, shared_error = 0, 1
+    words = []
+    for strong in (0.8, 0.9):
+        chances = np.array([strong, 0.3, 0.3, 0.3, 0.3])[:, None]
+        is_right = generator.random((5, 400)) < chances
+        is_shared = generator.random((5, 400)) < 0.5
+        others = generator.integers(10, 10**6, (5, 400))
+        words.append(np.where(is_right, right, np.where(is_shared, shared_error, others)))
+    replies, predictions = words
+    return (replies[:, None] == predictions[None]).astype(float)
+
+
+def test_one_strong_model_among_weak_ones_that_share_wrong_answers_is_not_named() -> None:
+    scores = strong_among_weak(rng())
+    claim = claims_of(scores, list("abcde"))["a"]
+    assert claim.verdict is Verdict.CANNOT_TELL and first_unmet(claim) == "beyond_strength"
+    assert said(claim) == (
+        "Cannot tell: a may stand out only because no other model here is as strong; "
+        "add the replies of a model as strong."
+    )
+    claim = claims_of(scores, list("abcde"), can_be_told=True)["a"]
+    assert said(claim).endswith("as strong, or run --observers shown:5.")
+
+
+def test_beside_an_informed_observer_strength_is_not_asked() -> None:
+    scores = strong_among_weak(rng())
+    informed = {INFORMED: np.zeros((5, 400))}
+    claims = claims_of(scores, list("abcde"), hits_=informed)
+    assert named(claims) == ("a",)
+    assert "beyond_strength" not in [check.name for check in claims["a"].checks]
+
+
 def test_two_models_of_five_with_access_are_named_exactly() -> None:
     p = np.full((5, 5), 0.5)
     p[1, 1] = p[3, 3] = 0.9

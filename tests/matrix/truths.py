@@ -80,7 +80,6 @@ def lines(size: int) -> Iterator[Line]:
         "open",
     )
     yield Line("open, one cell in ten has 1.5 logits", alike(size, 1.5, None), "open")
-    yield Line("open, weak models share wrong answers", partial(sharing_errors, size), "open")
     if REAL.is_dir():
         for name, keys in (("mean of three", POSITIONS), ("the first", 1)):
             yield Line(f"real words: {name}", partial(real, size, keys, False), "real")
@@ -110,6 +109,7 @@ def _nulls(size: int) -> Iterator[Line]:
     yield Line(
         "null, items share a difficulty, strong among weak", partial(leading, *strong, 1.5), "null"
     )
+    yield Line("null, weak models share wrong answers", partial(sharing_errors, size), "null")
     yield Line(
         "null, noisy-or: strong observer, hardest target",
         drawn("noisy-or", steep, steep[::-1]),

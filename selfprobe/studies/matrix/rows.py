@@ -31,6 +31,7 @@ from scipy import special
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
+from selfprobe.stats.lone_answers import LoneAnswers, lone_answers
 from selfprobe.stats.pairs import (
     CONDITIONAL_STEPS,
     FEWEST_MODELS,
@@ -463,6 +464,8 @@ class ModelRow:
     """Standard deviation by which pairs of these models differ without self-knowledge."""
     outsider: bool
     """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
+    lone_answers: LoneAnswers | None
+    """What it knows of its answers that nobody else gives; None where that cannot be asked."""
     power: Power
     """Power of this matrix for this model."""
 
@@ -591,8 +594,10 @@ def model_rows(
         return ()
     tested_scores = with_own_missing(specific)
     has_floor = not graded and not specific.taken_off
+    lone_answers_by_place: dict[int, LoneAnswers] = {}
     if graded:
         evidence = own_cells_of_hits(tested_scores, scores, stand_ins)
+        lone_answers_by_place = dict(enumerate(lone_answers(scores, stand_ins)))
     else:
         evidence = own_cells(tested_scores, floor=has_floor)
     power_by_model = (NO_POWER,) * size
@@ -618,6 +623,7 @@ def model_rows(
             baseline_hits_on_model,
             replies_of_others,
             evidence,
+            lone_answers_by_place.get(place),
             power_by_model[place],
             interval,
         )
@@ -633,6 +639,7 @@ def _model_row(
     baseline_hits: Mapping[str, FloatArray],
     replies_of_others: Mapping[str, FloatArray],
     evidence: OwnCells,
+    known_lone_answers: LoneAnswers | None,
     power: Power,
     interval: Interval,
 ) -> ModelRow:
@@ -646,6 +653,7 @@ def _model_row(
         baseline_hits: Baseline → what it gets right of this model, [item].
         replies_of_others: Other model → what its replies get as predictions of this one, [item].
         evidence: Of all own cells.
+        known_lone_answers: Of this model.
         power: Of this model.
         interval: Of differences of scores.
     """
@@ -695,6 +703,7 @@ def _model_row(
         advantage=_own_advantage(evidence, place, len(items)),
         pairs=evidence.spread,
         outsider=bool(evidence.outsider[place]),
+        lone_answers=known_lone_answers,
         power=power,
     )
 

@@ -6,7 +6,8 @@ items that all observers score); then whether the own cell stands out above skil
 pairs of these models differ anyhow (`selfprobe.stats.pairs`); then for the competitors on the
 model's own row: the best other observer, each baseline, each observer that was told of its target,
 each other model's own replies (a stand-in), and its habit; and last for a stranger to look-alikes,
-and for observers in another order.
+for a strong model among weak ones (`selfprobe.stats.lone_answers`), and for observers in another
+order.
 
 A p is Holm's over all models of all tasks. A model is named where the largest p of its checks is
 below alpha: each p is at least Holm's of that check alone, and the largest is Holm's of the models'
@@ -65,6 +66,7 @@ MATRIX_WORDS = ClaimWords(
         "above_habit": "above its habit",
         "above_zero": "above 0",
         "no_outsider": "more than a stranger to models that are alike",
+        "beyond_strength": "more than a stronger model's own answers",
         "above_shuffled": "above observers in another order",
     },
     unmet={
@@ -78,11 +80,15 @@ MATRIX_WORDS = ClaimWords(
         "above_stand_ins": "is not shown to be above {competitor} ({difference})",
         "above_habit": "is not shown to be above {competitor} ({difference})",
         "no_outsider": "may stand out only because the other models resemble each other",
+        "beyond_strength": "may stand out only because no other model here is as strong",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
     write=partial(interval_text, sign=True),
 )
-NEAR_COPY_CAUTION = "A near-copy of {model} that is not here would look the same; add its replies."
+NEAR_COPY_CAUTION = (
+    "A near-copy of {model} that is not here would look the same, and where answers cannot be "
+    "compared so would a model as strong; add its replies."
+)
 """What a Yes cannot rule out: nothing in the present replies tells that a near-copy is missing."""
 
 
@@ -333,6 +339,7 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     if own_check.name == "above_habit":
         checks.append(own_check)
     checks.append(_outsider_check(row, facts))
+    checks += _strength_checks(row, facts, alpha)
     return Claim(row.model, row.advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
 
 
@@ -528,6 +535,28 @@ def _outsider_check(row: ModelRow, facts: MatrixFacts) -> Check:
     if facts.can_be_told:
         remedy = "run --observers shown:5, or add models like it"
     return Check("no_outsider", undefined(reason), Outcome.OPEN, remedy=remedy)
+
+
+def _strength_checks(row: ModelRow, facts: MatrixFacts, alpha: float) -> list[Check]:
+    """A strong model among weak ones that share wrong answers predicts itself best, unless an
+    informed observer was run; nothing where the models' answers cannot be compared.
+    """
+    lone_answers = row.lone_answers
+    if lone_answers is None or INFORMED in row.over:
+        return []
+    is_beyond_strength = lone_answers.is_beyond_strength(alpha)
+    remedy = f"add the {facts.replies} of a model as strong"
+    if facts.can_be_told:
+        remedy += ", or run --observers shown:5"
+    return [
+        Check(
+            name="beyond_strength",
+            difference=lone_answers.difference,
+            outcome=Outcome.HOLDS if is_beyond_strength else Outcome.OPEN,
+            p_value=lone_answers.thinning_p,
+            remedy="" if is_beyond_strength else remedy,
+        )
+    ]
 
 
 def _shuffled_check(named_places: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
