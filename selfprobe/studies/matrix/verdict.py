@@ -542,7 +542,7 @@ def _strength_checks(row: ModelRow, facts: MatrixFacts, alpha: float) -> list[Ch
     informed observer was run; nothing where the models' answers cannot be compared.
     """
     lone_answers = row.lone_answers
-    if lone_answers is None or INFORMED in row.over:
+    if lone_answers is None or INFORMED in row.above_baselines:
         return []
     is_beyond_strength = lone_answers.is_beyond_strength(alpha)
     remedy = f"add the {facts.replies} of a model as strong"
