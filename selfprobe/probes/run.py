@@ -62,7 +62,7 @@ from selfprobe.probes.forward import Reader, Way, read_in_process
 from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wants_untrained_control
 from selfprobe.probes.model import random_weights as untrained
-from selfprobe.probes.probe_file import Card, save_probe
+from selfprobe.probes.probe_file import Card, pair_name, save_probe
 from selfprobe.probes.rate import DIRECT, G_EVAL
 from selfprobe.probes.transfer import cosine_table, transfer_table
 from selfprobe.stats.estimate import Estimate, clustered_mean
@@ -302,6 +302,7 @@ def _save_probes_of_half(
     """Save the probes of the half of this number, so that its test pairs are held out."""
     harvested, half = fits.harvest, fits.halves[half_number]
     train_pairs = [harvested.pairs[number] for number in half.train]
+    test_pairs = [harvested.pairs[number] for number in half.test]
     test_truth = harvested.labels[half.test] == 1
     for kind in KINDS:
         layer = fits.layers_chosen_in_training(kind)[half_number]
@@ -327,6 +328,7 @@ def _save_probes_of_half(
             system=judge.chat.system,
             template_arguments=dict(judge.chat.arguments),
             prompts=fits.settings.prompts,
+            test_pairs=tuple(pair_name(pair) for pair in test_pairs),
         )
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 

@@ -42,7 +42,7 @@ def rows(name: str, count: int = 24) -> list[Row]:
     return [
         {
             "id": f"{name}{i}",
-            "question": f"{name} {i}",
+            "question": f"{name} {i // 2}",
             "text_1": f"{'ab'[i % 2]}{i}",
             "text_2": "c",
             "label": 1 + i % 2,
@@ -276,7 +276,7 @@ def test_score_judges_a_users_own_pairs(done: tuple[Path, Result], tmp_path: Pat
     )
     assert judged.exit_code == 0, judged.output
     decisions = {d["id"]: d for d in map(json.loads, judged.stdout.splitlines())}
-    assert len(decisions) == 5 and len(seen) == 12
+    assert len(decisions) == 5 and len(seen) == 6
     assert decisions["same"]["preferred"] is None and decisions["same"]["unscored"] == "equal texts"
     assert decisions["new0"]["preferred"] == (1 if decisions["new0"]["score"] > 0 else 2)
     assert "4 of 5 pairs judged" in judged.stderr and "unscored, equal texts: 1" in judged.stderr
