@@ -2,7 +2,8 @@
 
 Paper 004 ("preference probes"), §3, §4.4: φ± is the last token's state after the probe's block, x =
 φ̃⁺ − φ̃⁻, and the sign of the probe's score decides; with a probe fitted to both orders the two are
-averaged. Fit it before, with `selfprobe probe run`; here nothing is fitted. Pairs that are not
+averaged, and with one fitted to the first order the means of its training half are taken off
+(`centre` in the log). Fit it before, with `selfprobe probe run`; here nothing is fitted. Pairs that are not
 held out are left out: those of a question that the probe was trained on, but for the test half of
 its own run.
 
@@ -22,6 +23,7 @@ from selfprobe.data.pairs import Pair
 from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, task
+from selfprobe.probes.fit import centre_of_probe
 from selfprobe.scorers.preference import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
 
@@ -103,6 +105,7 @@ def preference_probe(
             "probe_layer": probe_file.probe.layer,
             "orientation": probe_file.probe.orientation,
             "orders": probe_file.probe.orders,
+            "centre": centre_of_probe(probe_file.probe.orders, "source"),
             "probe_model": card.model,
             "probe_revision": card.revision,
             "fitted_on": card.dataset,

@@ -36,6 +36,10 @@ Floats = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.float64]
 Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
 Orders = Literal["first", "both"]
+Centre = Literal["source", "tested"]
+"""Means that a probe takes off the states of another set: those of its own training half, or those
+of the pairs that are scored.
+"""
 
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Candidate values of C for features of mean square norm 1."""
@@ -75,6 +79,20 @@ class Probe:
             states, self.mean_plus, self.mean_minus, orders=orders or self.orders
         )
         return np.asarray(pair_features @ self.direction.astype(np.float64) + self.bias)
+
+    def centred_on(self, states: FloatArray) -> "Probe":
+        """The probe with the means of these states [pair, order, side, d_model], its centre
+        "tested"; with both orders means drop out, so that it scores as before.
+        """
+        mean_plus, mean_minus = means(states, self.orders)
+        return replace(self, mean_plus=mean_plus, mean_minus=mean_minus)
+
+
+def centre_of_probe(orders: Orders, centre: Centre) -> str:
+    """Which means a score has less: "source" or "tested"; "none" with both orders, where they drop
+    out.
+    """
+    return centre if orders == "first" else "none"
 
 
 def means(states: FloatArray, orders: Orders) -> tuple[FloatArray, FloatArray]:
@@ -554,8 +572,12 @@ class FitSettings:
     """Whether pairs are fitted and scored from both orders, which removes position, or from the
     first alone.
     """
-    centre: Literal["train", "all"] = "train"
-    """Pairs over which the means are taken; "all" leaks the test half."""
+    fit_centre: Literal["train", "all"] = "train"
+    """Pairs over which the means of the fit are taken; "all" leaks the test half."""
+    centre: Centre = "source"
+    """Means that are taken off the states of other data sets. Paper, §3: a set's differences are
+    centred by their own mean ("tested").
+    """
     layer: Literal["train", "last"] = "train"
     """Whether the layer is chosen on the training half, or is the last block."""
     orientation: str = "few:32"
@@ -605,7 +627,7 @@ class FitSettings:
     @property
     def leaks(self) -> bool:
         """Whether test labels or states of the test half reach the fit."""
-        return self.orientation == "oracle" or self.centre == "all" or not self.grouped
+        return self.orientation == "oracle" or self.fit_centre == "all" or not self.grouped
 
 
 PRESETS: Mapping[str, FitSettings] = {
@@ -614,6 +636,7 @@ PRESETS: Mapping[str, FitSettings] = {
         "paper",
         grouped=False,
         orders="first",
+        centre="tested",
         layer="last",
         orientation="none",
         c=1.0,
@@ -623,7 +646,8 @@ PRESETS: Mapping[str, FitSettings] = {
         "released-code",
         grouped=False,
         orders="first",
-        centre="all",
+        fit_centre="all",
+        centre="tested",
         layer="last",
         orientation="oracle",
         c=1.0,
@@ -773,7 +797,7 @@ def _fit_layer_on_half(
     settings, half = inputs.settings, inputs.halves[half_number]
     supervision = inputs.training_supervision(half_number)
     train_states, test_states = states[half.train], states[half.test]
-    if settings.centre == "train":
+    if settings.fit_centre == "train":
         centre = means(train_states, settings.orders)
     else:
         centre = means(np.concatenate([train_states, test_states]), settings.orders)

@@ -19,7 +19,15 @@ from safetensors.numpy import save_file
 
 from selfprobe.data.pairs import Label, Pair, digest
 from selfprobe.embed.weights import Progress, to_stderr
-from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, are_held_out, parse_orientation
+from selfprobe.probes.fit import (
+    Centre,
+    FloatArray,
+    Kind,
+    Orders,
+    Probe,
+    held_out,
+    parse_orientation,
+)
 from selfprobe.probes.tokens import Chat, template_hash
 
 if TYPE_CHECKING:
@@ -326,9 +334,12 @@ def judge_pairs(
     pairs: Sequence[Pair],
     *,
     cache: Path,
+    centre: Centre = "source",
     progress: Progress = to_stderr,
 ) -> list[Judgement]:
     """Judgements of `pairs`, in their order; labels are not needed. States are kept in `cache`.
+
+    `centre`: means that are taken off, of the probe's training half or of these pairs.
 
     The call raises ValueError where the probe belongs to another model or chat template.
     """
@@ -360,7 +371,10 @@ def judge_pairs(
     harvested = harvest(judge, pairs, cache, both_orders=probe.orders == "both", progress=progress)
     scores = np.empty(0)
     if harvested.pairs:
-        scores = probe.score(harvested.layer(probe.layer))
+        states = harvested.layer(probe.layer)
+        if centre == "tested":
+            probe = probe.centred_on(states)
+        scores = probe.score(states)
     answers = own_answers(harvested).mean(axis=1)
     place_by_id = {pair.id: place for place, pair in enumerate(harvested.pairs)}
 

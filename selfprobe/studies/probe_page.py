@@ -419,7 +419,7 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
             return _f1_columns(rows, texts, index=["dataset", "aspect"])
         if name == "adversarial":
             return _f1_columns(rows, texts, index=["subset"])
-        return rows.assign(f1=texts)[["trained_on", "tested_on", "probe", "f1", "n"]]
+        return rows.assign(f1=texts)[["trained_on", "tested_on", "probe", "centre", "f1", "n"]]
     if name == "data":
         mass_texts = [percent_interval(_mass_of(row)) for row in table.itertuples()]
         rows = table.assign(answer_mass=mass_texts)
@@ -504,6 +504,10 @@ COLUMN_HELP = {
     "to": "Upper end of its 95 % interval.",
     "cosine": "Cosine of the two directions, mean over halves.",
     "absolute": "Mean of its size without the sign, which labels, or nothing at all, fix.",
+    "centre": (
+        "Means that are taken off the states: of the probe's training half (source), or of the "
+        "pairs tested."
+    ),
     "change": f"F1 of asking with the direction taken out, less F1 without. {INTERVAL_HELP}",
     "changed_answers": "Share of pairs whose answer became the other one.",
     "steps": "Steps of the training.",

@@ -137,6 +137,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             "preset's."
         ),
     )
+    centre: Literal["source", "tested"] | None = Field(
+        None,
+        description=(
+            "Means that a probe takes off the states of other data sets: of its own training half, "
+            "or of the pairs tested. Default: the preset's (tested, except for strict, which reads "
+            "both orders: means drop out)."
+        ),
+    )
     logs: Repeated = Field(
         (),
         description="Also show methods from logs of pairwise_preference, direct_scoring, g_eval.",
@@ -245,7 +253,15 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """Preset with the options that replace its values."""
         from selfprobe.probes.fit import PRESETS
 
-        fit_options = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
+        fit_options = {
+            "prompts",
+            "aspects",
+            "train",
+            "seeds",
+            "resamples",
+            "orientation",
+            "centre",
+        }
         given_options = self.model_dump(include=fit_options, exclude_none=True)
         return replace(PRESETS[self.preset], **given_options)
 

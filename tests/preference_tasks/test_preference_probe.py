@@ -94,6 +94,7 @@ def test_held_out_pairs_get_the_score_on_the_probes_card(
     assert found["n"] == 12 and found["accuracy"] == pytest.approx(card.test_scores["accuracy"])
     assert found["auroc"] == pytest.approx(card.test_scores["auroc"]) and "own_accuracy" in found
     assert (log.eval.metadata or {})["seen_in_training_left_out"] == 12
+    assert (log.eval.metadata or {})["centre"] == "none", "both orders are read"
     assert (log.eval.metadata or {})["probe_layer"] == load_probe(Path(probe)).probe.layer
     held = {str(s.id) for s in log.samples or []}
     assert len(held) == 12 and all(
@@ -117,6 +118,7 @@ def test_a_probe_of_random_halves_is_tested_on_its_own_test_half_and_new_questio
     tested = metrics(run_task(preference_probe(str(probe_path), data), "none/none", tmp_path / "l"))
     assert tested["n"] == 12
     assert tested["accuracy"] == pytest.approx(card.test_scores["accuracy"])
+    assert preference_probe(str(probe_path), data).metadata["centre"] == "source"
 
     elsewhere = [row | {"id": f"other {row['id']}"} for row in rows]
     other = written(tmp_path / "other.jsonl", elsewhere)
