@@ -353,6 +353,10 @@ def _tables(
         "rounding": rounding_table,
         "components": components_table,
     }
+    for set_name, fits in fits_by_set.items():
+        progress(f"{set_name}: a control without the model, sentence embeddings of its texts")
+        _ = fits.sentence_embedding_scores
+
     tables: dict[str, pd.DataFrame] = {}
     for table_number, (table_name, make_table) in enumerate(makers.items(), start=1):
         title = table_name.replace("_", " ")
@@ -400,6 +404,9 @@ def _adversarial_tables(
 
 
 MEAN_OF_ASPECTS = "mean of aspects"
+SAME_LABELS = "supervised, the same labels"
+"""Method that learns from the labels which fix the sign of the unsupervised probe."""
+SENTENCE_EMBEDDINGS = "no model (MiniLM)"
 
 
 class MethodScores(NamedTuple):
@@ -463,9 +470,10 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
         methods["unsupervised, flipped"] = unsupervised._replace(scores=-unsupervised.scores)
     if sign_source == "few":
         layers = fits.layers_by_train_scores(fits.few_label_train_scores)
-        methods[f"supervised, the same {few_label_count} labels"] = MethodScores(
+        methods[SAME_LABELS] = MethodScores(
             at_layers(fits.few_label_scores, layers),
-            f"layers {fits.block_numbers(layers)}, chosen by these labels",
+            f"the unsupervised probe's {few_label_count} labels, layers "
+            f"{fits.block_numbers(layers)} chosen by them",
             labels_seen["unsupervised"],
         )
     if settings.orders == "both":
@@ -504,6 +512,13 @@ def _control_methods(fits: Fits) -> dict[str, MethodScores]:
     methods["no model (TF-IDF)"] = MethodScores(
         fits.text_only_scores, "same halves", train_labels_seen
     )
+    embedding_scores = fits.sentence_embedding_scores
+    if embedding_scores is not None:
+        methods[SENTENCE_EMBEDDINGS] = MethodScores(
+            embedding_scores,
+            "same halves, differences of embeddings of each text's first 256 tokens",
+            train_labels_seen,
+        )
     methods["no model (length)"] = MethodScores(
         by_length(pairs, fits.halves), "longer or shorter, by the training half", train_labels_seen
     )
@@ -599,19 +614,20 @@ def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFra
     method, on the same pairs.
 
     Random weights are compared kind with kind, random directions each with the probe of its half,
-    and the supervised probe with the unsupervised one too.
+    the supervised probe with the unsupervised one too, and that with a regression on its labels.
     """
     methods = all_scores(fits, logged)
     rows: list[dict[str, Any]] = []
     for kind in KINDS:
+        further_controls = (SAME_LABELS,) if kind == "unsupervised" else ("unsupervised",)
         control_names = (
             *COMPARED_METHODS,
-            "unsupervised",
+            *further_controls,
             f"random weights, {kind}",
             *(logged or {}),
         )
         for control_name in control_names:
-            if control_name not in methods or control_name == kind:
+            if control_name not in methods:
                 continue
             control = methods[control_name]
             probe = _repeated_columns(methods[kind], len(control.scores))
@@ -626,6 +642,7 @@ COMPARED_METHODS = (
     "prompting, one order, calibrated",
     "no model (length)",
     "no model (TF-IDF)",
+    SENTENCE_EMBEDDINGS,
     "random direction",
 )
 """Methods that every run compares its probes with."""
@@ -696,6 +713,7 @@ def _by_part(
         "unsupervised",
         "prompting",
         "no model (TF-IDF)",
+        SENTENCE_EMBEDDINGS,
         "no model (length)",
         *(f"random weights, {kind}" for kind in KINDS),
     )

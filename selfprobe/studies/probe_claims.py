@@ -58,10 +58,19 @@ CONTROLS = (
     ProbeControl("above_length", "no model (length)", "length"),
     ProbeControl("above_words", "no model (TF-IDF)", "words"),
     ProbeControl(
+        "above_sentence_embeddings",
+        "no model (MiniLM)",
+        "sentence embeddings",
+        remedy="`selfprobe fetch-model all-MiniLM-L6-v2`, then the same command",
+    ),
+    ProbeControl(
+        "above_same_labels", "supervised, the same labels", "the same labels", is_optional=True
+    ),
+    ProbeControl(
         "above_random_weights",
         "random weights, {kind}",
         "random weights",
-        remedy="add --random-weights",
+        remedy="add --random-weights (one device, full precision)",
     ),
 )
 """Controls of a probe, in the order in which a sceptic asks; shuffled labels have a test of their

@@ -55,7 +55,9 @@ PROBE_CHECKS = (
     "Yes takes a lead over asking and over each control, with its whole 95 % interval above 0; "
     "a control that was not run leaves it open, and one that is shown to reach as much explains "
     "it. Shuffled labels are those of the test half, and the best of all layers counts. Of random "
-    "directions each half has four, their signs from the training labels. Where the model, asked, "
+    "directions each half has four, their signs from the training labels. Sentence embeddings are "
+    "MiniLM's of each text, their differences under the same fit: a probe says something of the "
+    "judge only above that. Where the model, asked, "
     "puts less than one half of its probability on 1 and 2, asking says little, and a lead over it "
     "as little."
 )

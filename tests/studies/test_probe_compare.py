@@ -606,7 +606,9 @@ def test_a_control_that_one_run_left_out_leaves_its_model_open(tmp_path: Path) -
     assert page.answer.startswith(
         "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights"
     )
-    assert page.answer.endswith("not run on hanna; add --random-weights.")
+    assert page.answer.endswith(
+        "not run on hanna; add --random-weights (one device, full precision)."
+    )
 
 
 def test_a_model_that_does_not_answer_when_asked_is_not_compared_with_asking(
