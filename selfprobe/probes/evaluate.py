@@ -441,9 +441,8 @@ def fit_all(
         ValueError: There is too little to learn from: one label only, too few pairs or questions.
     """
     settings = settings or FitSettings()
-    splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
-    model_answers = own_answers(harvest).mean(axis=1) - 0.5
-    inputs = FitInputs(settings, splits, harvest.labels == 1, harvest.groups, model_answers)
+    inputs = fit_inputs(harvest, settings, train_subsets=train_subsets)
+    splits = list(inputs.halves)
     fits = Fits.empty(harvest, settings, splits)
     layer_count = harvest.identity.layers
     started = time.monotonic()
@@ -455,6 +454,15 @@ def fit_all(
             seconds_left = seconds_a_layer * (layer_count - layer - 1)
             progress(f"layer {layer + 1} of {layer_count} fitted, {seconds_left:.0f} s left")
     return fits
+
+
+def fit_inputs(
+    harvest: Harvest, settings: FitSettings, *, train_subsets: tuple[str, ...] = ()
+) -> FitInputs:
+    """What the fits of all halves need besides the states; ValueError as `split_pairs`."""
+    splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
+    model_answers = own_answers(harvest).mean(axis=1) - 0.5
+    return FitInputs(settings, splits, harvest.labels == 1, harvest.groups, model_answers)
 
 
 def _layer_fits(

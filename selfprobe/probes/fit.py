@@ -627,7 +627,18 @@ class FitSettings:
     @property
     def leaks(self) -> bool:
         """Whether test labels or states of the test half reach the fit."""
-        return self.orientation == "oracle" or self.fit_centre == "all" or not self.grouped
+        return bool(self.leak)
+
+    @property
+    def leak(self) -> str:
+        """What of the test half reaches the fit, the worst first; "" for nothing."""
+        if self.orientation == "oracle":
+            return "the labels of the test half give its sign"
+        if self.fit_centre == "all":
+            return "the texts of the test half give its means"
+        if not self.grouped:
+            return "one question is in both halves"
+        return ""
 
 
 PRESETS: Mapping[str, FitSettings] = {

@@ -9,6 +9,7 @@ differences each probe less asking and less each control, on the same pairs
 layers      both probes at every layer (appendix A, figures 6 and 7)
 subsets     both probes and prompting on every subset (LLMBar's adversarial ones, figure 4)
 aspects     the same by aspect (SummEval, NEWSROOM, HANNA), and their mean
+strict      of a preset whose halves share questions: the last block by halves of questions
 floors      what choosing among layers and signs reaches by luck
 rounding    by block, of states read in half precision
 """
@@ -16,7 +17,7 @@ rounding    by block, of states read in half precision
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -39,6 +40,7 @@ from selfprobe.probes.evaluate import (
     by_length,
     estimate,
     fit_all,
+    fit_inputs,
     fitted_apart,
     own_answers,
     selection_floor,
@@ -53,6 +55,7 @@ from selfprobe.probes.fit import (
     Kind,
     Scores,
     features,
+    fit_layer,
     groups_and_questions,
     parse_orientation,
     principal,
@@ -136,6 +139,7 @@ def run_probes(
     tables = _tables(fits_by_set, sets, further_methods, progress)
     tables |= _adversarial_tables(harvests, settings, progress)
     tables |= _transfer_tables(fits_by_set, progress)
+    tables |= _strict_tables(harvests, settings, progress)
     return write_tables(out, tables)
 
 
@@ -383,6 +387,68 @@ def _transfer_tables(
     return {"transfer": transfer_table(fits_by_set), "cosine": cosine_table(fits_by_set)}
 
 
+def _strict_tables(
+    harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress
+) -> dict[str, pd.DataFrame]:
+    """Table "strict" of a run whose halves share questions: the last block under the preset
+    strict.
+    """
+    if settings.grouped:
+        return {}
+    set_tables: list[pd.DataFrame] = []
+    for name, harvested in harvests.items():
+        progress(f"{name}: the last block by halves of questions (preset strict)")
+        try:
+            set_tables.append(strict_table(harvested, settings).assign(dataset=name))
+        except ValueError as error:
+            progress(f"{name}: no numbers of the preset strict, as {error}")
+    return {"strict": pd.concat(set_tables, ignore_index=True)} if set_tables else {}
+
+
+def strict_table(harvest: Harvest, settings: FitSettings) -> pd.DataFrame:
+    """method, metric, value, low, high …: both probes of the last block, and asking, as the preset
+    strict has them, with the seeds, resamples and prompts of these settings.
+
+    Raises:
+        ValueError: Halves of questions hold too little to learn from.
+    """
+    strict = replace(
+        PRESETS["strict"],
+        layer="last",
+        seeds=settings.seeds,
+        resamples=settings.resamples,
+        prompts=settings.prompts,
+    )
+    last_block = harvest.layers[-1]
+    inputs = fit_inputs(harvest, strict)
+    half_numbers = range(len(inputs.halves))
+    layer_fits = fit_layer(harvest.layer(last_block), inputs, last_block, half_numbers)
+
+    shape = (len(inputs.halves), len(harvest.pairs))
+    scores = {method: np.full(shape, np.nan) for method in (*KINDS, "prompting")}
+    labels_seen = {kind: np.zeros(shape, dtype=bool) for kind in KINDS}
+    for number, (half, layer_fit) in enumerate(zip(inputs.halves, layer_fits, strict=True)):
+        scores["prompting"][number, half.test] = inputs.model_answers[half.test]
+        labels_seen["supervised"][number, half.train] = True
+        labels_seen["unsupervised"][number, half.few] = True
+        for kind in KINDS:
+            scores[kind][number, half.test] = layer_fit.scores[kind]
+
+    rows: list[dict[str, Any]] = []
+    for method, method_scores in scores.items():
+        for metric in METRICS:
+            value = estimate(
+                method_scores,
+                inputs.first_better,
+                inputs.groups,
+                metric,
+                resamples=strict.resamples,
+                learnt=labels_seen.get(method),
+            )
+            rows.append(_row(value, method=method, metric=metric))
+    return pd.DataFrame(rows)
+
+
 def _adversarial_tables(
     harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress
 ) -> dict[str, pd.DataFrame]:
@@ -419,6 +485,8 @@ class MethodScores(NamedTuple):
     note: str
     learnt: BoolArray | None = None
     """[column, pair]: whether a column's fit saw the pair's label; None: no fit saw any."""
+    no_measurement: str = ""
+    """Why its number is no measurement: what reached its fit, or an arbitrary sign."""
 
 
 def _row(value: Estimate, **names: Any) -> dict[str, Any]:
@@ -448,7 +516,9 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
         sign_note += f"; sign and layer come from these {few_label_count} labels"
     if sign_source == "none":
         sign_note += ", sign arbitrary"
-    setting_note = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
+    unknown_sign = "its sign is arbitrary" if sign_source == "none" else ""
+    supervised_leak = replace(settings, orientation="none").leak  # it has a sign by its labels
+    setting_note = f"; LEAKS: {settings.leak}" if settings.leaks else ""
     aspects = fitted_apart(fits.harvest.pairs, settings)
     if aspects:
         setting_note = f"; mean of {len(aspects)} aspects, a probe each{setting_note}"
@@ -458,11 +528,13 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
             fits.scores_at_chosen_layers("supervised"),
             layer_notes["supervised"] + setting_note,
             labels_seen["supervised"],
+            supervised_leak,
         ),
         "unsupervised": MethodScores(
             fits.scores_at_chosen_layers("unsupervised"),
             sign_note + setting_note,
             labels_seen["unsupervised"],
+            settings.leak or unknown_sign,
         ),
     }
     if sign_source == "none":
@@ -600,12 +672,14 @@ def _estimate(
 
 
 def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
-    """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
-    rows = [
-        _row(_estimate(fits, method, metric), method=name, metric=metric, note=method.note)
-        for name, method in all_scores(fits, logged).items()
-        for metric in METRICS
-    ]
+    """method, metric, value, low, high, n, unit, reason, note, no_measurement: probes, baselines,
+    controls.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, method in all_scores(fits, logged).items():
+        notes = {"note": method.note, "no_measurement": method.no_measurement}
+        for metric in METRICS:
+            rows.append(_row(_estimate(fits, method, metric), method=name, metric=metric, **notes))
     return pd.DataFrame(rows)
 
 

@@ -16,6 +16,7 @@ table1        probes of one data set on another (table 1); general: how many rea
 cosine        their directions (figure 5)
 adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from probe and asking (§5.4)
 table2        asking with a direction taken out (table 2)
+strict        of presets whose halves share questions: F1 by halves of questions
 components    the first two components of the contrast differences (figure 1 left)
 missing       what some runs have and others do not, a sentence a row
 """
@@ -65,7 +66,7 @@ from selfprobe.studies.probe_claims import (
     mean_evidence,
     probe_claim,
 )
-from selfprobe.studies.probe_page import text_table
+from selfprobe.studies.probe_page import LEAK_SENTENCE, text_table
 
 _SIZE_IN_NAME = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
 _PARAMETERS_OF_UNIT = {"b": 1e9, "m": 1e6}
@@ -460,6 +461,7 @@ def compare_runs(runs: Sequence[ModelRun]) -> Compared:
         "drops": drops(adversarial),
         "table2": _joined(runs, "ablation"),
         "components": _joined(runs, "components"),
+        "strict": _joined(runs, "strict"),
     }
     tables = {name: table for name, table in all_tables.items() if len(table)}
     evidence = {run.model: mean_over_data_sets(run) for run in runs}
@@ -1140,7 +1142,21 @@ def _component_blocks(tables: Tables) -> Iterator[Block]:
     return _pictures_by("dataset", "components", tables, draw)
 
 
+def _strict_blocks(tables: Tables) -> Iterator[Block]:
+    """What the paper's halves leak, and F1 by halves of questions, a row a model and data set."""
+    if "strict" not in tables:
+        return
+    f1_scores = tables["strict"].query("metric == 'f1'")
+    texts = [shown(score) for score in f1_scores.itertuples()]
+    cells = f1_scores.assign(text=texts).pivot_table(
+        index=["model", "dataset"], columns="method", values="text", aggfunc="first", sort=False
+    )
+    yield LEAK_SENTENCE
+    yield text_table(cells.rename_axis(None, axis=1).reset_index())
+
+
 PAPER_SECTIONS: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
+    "By halves of questions (preset strict)": _strict_blocks,
     "By size (figures 1 to 3, 12 to 23)": _size_blocks,
     "By layer (figures 6, 7)": _layer_blocks,
     "Probes of one data set on another (table 1)": _transfer_blocks,

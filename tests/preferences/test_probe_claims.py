@@ -126,8 +126,8 @@ def test_labels_that_are_shuffled_are_a_check_of_their_own() -> None:
     ("evidence", "reason"),
     [
         (
-            replace(EVIDENCE, no_measurement="test labels or test texts reached it"),
-            "test labels or test texts reached",
+            replace(EVIDENCE, no_measurement="one question is in both halves"),
+            "no measurement: one question is in both halves",
         ),
         (replace(EVIDENCE, no_measurement="its sign is arbitrary"), "its sign is arbitrary"),
     ],

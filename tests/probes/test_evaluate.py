@@ -43,6 +43,7 @@ from selfprobe.probes.run import (
     layers_table,
     methods_table,
     rounding_table,
+    strict_table,
     subsets_table,
 )
 from selfprobe.stats.estimate import auroc
@@ -226,13 +227,50 @@ def test_none_reports_both_signs_and_leaks_are_marked(plant: Plant) -> None:
     harvested, _ = plant(size=120)
     paper = all_scores(fit_all(harvested, replace(PRESETS["paper"], seeds=1)))
     np.testing.assert_array_equal(paper["unsupervised"][0], -paper["unsupervised, flipped"][0])
-    assert (
-        "LEAKS"
-        in all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))[
-            "unsupervised"
-        ][1]
+    assert paper["supervised"].no_measurement == "one question is in both halves"
+    code = all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))
+    assert "LEAKS: the labels of the test half give its sign" in code["unsupervised"].note
+    assert code["supervised"].no_measurement == "the texts of the test half give its means"
+    strict = all_scores(fit_all(harvested, QUICK))
+    assert "LEAKS" not in strict["unsupervised"].note
+    assert not strict["unsupervised"].no_measurement and not strict["supervised"].no_measurement
+    unsigned = all_scores(fit_all(harvested, replace(QUICK, orientation="none")))
+    assert unsigned["unsupervised"].no_measurement == "its sign is arbitrary"
+    assert not unsigned["supervised"].no_measurement
+
+
+def test_halves_of_questions_stand_beside_halves_that_share_them_and_see_through_what_leaks(
+    plant: Plant,
+) -> None:
+    """Each question's state says its own label and nothing of others: known again is not known."""
+    harvested, _ = plant(size=240, strength=0.0, per_group=6, dimension=40, layers=2)
+    labels = np.repeat(np.arange(40) % 2, 6) + 1
+    pairs = [
+        replace(pair, label=int(label)) for pair, label in zip(harvested.pairs, labels, strict=True)
+    ]
+    leaking = LeakingHarvest(**{**vars(harvested), "pairs": tuple(pairs)})
+    settings = replace(PRESETS["paper"], seeds=2, resamples=100)
+    known_again = value(
+        methods_table(fit_all(leaking, settings)), method="supervised", metric="auroc"
     )
-    assert "LEAKS" not in all_scores(fit_all(harvested, QUICK))["unsupervised"][1]
+    strict = value(strict_table(leaking, settings), method="supervised", metric="auroc")
+    assert known_again.value > 0.9 and known_again.no_measurement
+    assert strict.value < 0.7
+    asked = value(strict_table(leaking, settings), method="prompting", metric="auroc")
+    assert asked.n > 20 and not math.isnan(asked.value)
+    with pytest.raises(ValueError, match="needs at least 8 pairs of 4 questions"):
+        strict_table(leaking[:24], settings)
+
+
+class LeakingHarvest(Harvest):
+    """States that hold which question a pair is of, in a direction of its own, with its label."""
+
+    def layer(self, number: int) -> Any:
+        states = np.random.default_rng(number).normal(size=(len(self.pairs), 2, 2, 40)) * 0.1
+        for row, pair in enumerate(self.pairs):
+            sign = 1 if pair.label == 1 else -1
+            states[row, :, 0, int(pair.group[1:])] += 3 * sign * np.array([1.0, -1.0])
+        return states
 
 
 def test_training_pairs_have_no_test_score(plant: Plant) -> None:

@@ -83,7 +83,7 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
     assert "one                   24         0       48" in plan
     assert "Memory: weights" in found and "Disk:" in found
-    assert "Control of sentence embeddings: 50 texts, up to 4 s" in found
+    assert "Control of sentence embeddings: 25 texts, up to 2 s" in found
     assert re.search(r"^(Yes|No|Cannot tell).*\.$", found, re.MULTILINE)
     assert "is answered with 1 or 2 in " in found, "a random model does not answer what it is asked"
     out = folder / "probes"

@@ -21,6 +21,7 @@ from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
 from selfprobe.probes.probe_file import judge_pairs, load_probe, save_probe
 from selfprobe.probes.run import run_probes
+from selfprobe.studies.preferences.page import probe_page
 from selfprobe.study.local import user_errors_as_input_errors
 
 from .conftest import some_pairs, tiny_judge
@@ -223,6 +224,26 @@ def test_each_preset_ablates_on_the_test_half_of_its_own_split_however_few_quest
     half = split_pairs(pairs, settings)[0]
     assert asked == [pairs[number].id for number in half.test] and asked
     assert table.n.min() > 0
+
+
+@pytest.mark.slow(12)
+def test_the_page_of_the_papers_preset_says_once_that_its_halves_leak_with_the_strict_ones_beside_it(
+    tmp_path: Path,
+) -> None:
+    data = own_file(tmp_path, "one", count=64, pairs_per_question=4)
+    settings = replace(PRESETS["paper"], seeds=1, resamples=100)
+    out = tmp_path / "probes"
+    tables = run_probes(tiny_judge(), [data], out, settings=settings, progress=silent)
+    assert set(tables["strict"].method) == {"supervised", "unsupervised", "prompting"}
+    page = probe_page(out)
+    text = str(page.sections)
+    assert (
+        text.count("The paper's own halves leak") == 1 and "one question is in both" in page.answer
+    )
+    report = (page.files["report.md"]).decode()
+    assert report.count("The paper's own halves leak") == 1
+    strict = run_probes(tiny_judge(), [data], tmp_path / "s", settings=QUICK, progress=silent)
+    assert "strict" not in strict and "halves leak" not in str(probe_page(tmp_path / "s").sections)
 
 
 def test_an_ablation_without_a_held_out_pair_is_refused(done: Any, tmp_path: Path) -> None:

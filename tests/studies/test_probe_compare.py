@@ -308,6 +308,27 @@ def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
     assert "differences less the means of the set tested" in str(page)
 
 
+def test_the_page_says_once_that_the_papers_halves_leak_and_shows_halves_of_questions(
+    three: list[str],
+) -> None:
+    for place in three:
+        rows = [
+            numbers(0.61, dataset=dataset, method=method, metric=metric)
+            for dataset in QUALITY
+            for method in METHODS[:3]
+            for metric in ("f1", "auroc")
+        ]
+        pd.DataFrame(rows).to_csv(Path(place) / "tables" / "strict.csv", index=False)
+    compared = compare_runs(read_runs(three))
+    assert len(compared.tables["strict"]) == 3 * 3 * 3 * 2
+    page = str(comparison_page(compared))
+    assert page.count("The paper's own halves leak") == 1
+    assert "0.61 [0.56, 0.64]" in page
+    (Path(three[0]) / "tables" / "strict.csv").unlink()
+    without = str(comparison_page(compare_runs(read_runs(three[:1]))))
+    assert "halves leak" not in without
+
+
 def test_a_transfer_table_without_both_centres_is_refused(three: list[str]) -> None:
     file = Path(three[0]) / "tables" / "transfer.csv"
     pd.read_csv(file).drop(columns=["source_low", "centre"]).to_csv(file, index=False)
