@@ -21,7 +21,7 @@ from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
 from selfprobe.probes.probe_file import judge_pairs, load_probe, save_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.studies.preferences.page import probe_page
+from selfprobe.studies.probe_page import probe_page
 from selfprobe.study.local import user_errors_as_input_errors
 
 from .conftest import some_pairs, tiny_judge
