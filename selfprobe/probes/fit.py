@@ -8,7 +8,6 @@ both and drops out, and so do the means. A positive score says that text 1 is be
 supervised        logistic regression on x (paper 004)                  all training labels
 mean_difference   mean x of the pairs with one label less the others'   all training labels
 unsupervised      first principal component of x (paper 004)            labels for the sign alone
-ccs               contrast-consistent search (Burns et al. 2023, §2)    labels for the sign alone
 
 `fit_layer` and `estimator` learn through `fit_probe`. The settings of an evaluation, its presets and
 its random halves (§4.4) are here too.
@@ -34,7 +33,7 @@ IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.float64]
-Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
+Kind = Literal["supervised", "unsupervised", "mean_difference"]
 Orders = Literal["first", "both"]
 Centre = Literal["source", "tested"]
 """Means that a probe takes off the states of another set: those of its own training half, or those
@@ -353,7 +352,7 @@ def fit_probe(
     """
     mean_plus, mean_minus = centre or means(states, orders)
     x = features(states, mean_plus, mean_minus, orders=orders)
-    learnt = DIRECTIONS[kind](x, states, supervision, orders)
+    learnt = DIRECTIONS[kind](x, supervision, orders)
     return Probe(
         kind=kind,
         layer=layer,
@@ -392,7 +391,7 @@ def probability_scale(probe: Probe, states: FloatArray, supervision: Supervision
         fold_supervision = Supervision(
             truth[train], supervision.groups[train], c=feature_c, folds=2
         )
-        fold_fit = DIRECTIONS[probe.kind](x[train], states[train], fold_supervision, probe.orders)
+        fold_fit = DIRECTIONS[probe.kind](x[train], fold_supervision, probe.orders)
         fold_scores[test] = x[test] @ fold_fit.direction + fold_fit.bias
     return _probability_scale(fold_scores, truth)
 
@@ -430,7 +429,7 @@ class Learnt:
     """Score on training pairs by which the layer may be chosen."""
 
 
-def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+def _supervised(x: Floats, supervision: Supervision, orders: Orders) -> Learnt:
     regression = logistic(
         x,
         supervision.truth(),
@@ -443,7 +442,7 @@ def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orde
     return Learnt(regression.direction, regression.bias, regression.c, regression.score)
 
 
-def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+def _mean_difference(x: Floats, supervision: Supervision, orders: Orders) -> Learnt:
     from sklearn.model_selection import GroupKFold
 
     truth = supervision.truth()
@@ -466,64 +465,13 @@ def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders:
     return Learnt(direction, bias, train_score=auroc(truth, fold_scores))
 
 
-def _unsupervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+def _unsupervised(x: Floats, supervision: Supervision, orders: Orders) -> Learnt:
     direction = principal(x, symmetric=orders == "both")
     if orders == "both":
         return _oriented(direction, x, supervision)
     # PCA takes off the mean of these pairs, which is 0 unless the centre came from others too.
     bias = -float(x.mean(axis=0) @ direction)
     return _oriented(direction, x, supervision, bias)
-
-
-def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
-    """Burns et al. 2023: p = σ(θφ + b) should be 1 − p on the other side of the contrast, and far
-    from ½.
-
-    Paper: each side normalised, AdamW with weight decay .01, best of 10 random starts by the loss,
-    predicts from both p. Here: the same loss and decay on centred sides by L-BFGS, and θ scores as
-    every direction does.
-    """
-    from scipy.optimize import minimize
-
-    order_count = 1 if orders == "first" else 2
-    fitted_states = states[:, :order_count].astype(np.float64)
-    centred = fitted_states - fitted_states.mean(axis=(0, 1))
-    rows = centred.reshape(-1, 2, fitted_states.shape[-1])
-    plus, minus = rows[:, 0], rows[:, 1]
-    state_size = math.sqrt(float(np.mean([plus**2, minus**2]))) or 1.0
-    q, r = np.linalg.qr(np.concatenate([plus, minus]).T / state_size)
-    sides = r.T.reshape(2, len(plus), -1)  # [side, row, rank]: θ lies in the span of the states
-    rank = sides.shape[2]
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        """The loss of the weights and the constant θ, and its gradient."""
-        weights, bias = theta[:-1], theta[-1]
-        logits = np.clip(sides @ weights + bias, -500, 500)
-        p, n = 1 / (1 + np.exp(-logits))  # [row] of each side
-
-        inconsistency = p + n - 1
-        confidence_gap = np.minimum(p, n)
-        p_is_smaller = p < n
-        fit_loss = float(np.mean(inconsistency**2 + confidence_gap**2))
-        decay = 0.005 * float(weights @ weights)
-
-        slope_p = (2 * inconsistency + 2 * confidence_gap * p_is_smaller) * p * (1 - p)
-        slope_n = (2 * inconsistency + 2 * confidence_gap * ~p_is_smaller) * n * (1 - n)
-        weight_slope = (slope_p @ sides[0] + slope_n @ sides[1]) / len(p) + 0.01 * weights
-        bias_slope = float(np.mean(slope_p + slope_n))
-        return fit_loss + decay, np.append(weight_slope, bias_slope)
-
-    rng = np.random.default_rng([supervision.seed, 6])
-    solutions = []
-    for _ in range(CCS_STARTS):
-        start = rng.standard_normal(rank + 1) / math.sqrt(rank)
-        solutions.append(minimize(loss, start, jac=True, method="L-BFGS-B"))
-    best_solution = min(solutions, key=lambda solution: solution.fun)
-    return _oriented(q @ best_solution.x[:-1] / state_size, x, supervision)
-
-
-CCS_STARTS = 10
-"""Number of random starts of contrast-consistent search, as in its paper."""
 
 
 def _oriented(direction: Floats, x: Floats, supervision: Supervision, bias: float = 0.0) -> Learnt:
@@ -553,11 +501,10 @@ def _oriented(direction: Floats, x: Floats, supervision: Supervision, bias: floa
     return Learnt(direction, bias)
 
 
-DIRECTIONS: dict[Kind, Callable[[Floats, FloatArray, Supervision, Orders], Learnt]] = {
+DIRECTIONS: dict[Kind, Callable[[Floats, Supervision, Orders], Learnt]] = {
     "supervised": _supervised,
     "mean_difference": _mean_difference,
     "unsupervised": _unsupervised,
-    "ccs": _ccs,
 }
 
 
