@@ -425,8 +425,9 @@ def strict_table(harvest: Harvest, settings: FitSettings) -> pd.DataFrame:
     layer_fits = fit_layer(harvest.layer(last_block), inputs, last_block, half_numbers)
 
     shape = (len(inputs.halves), len(harvest.pairs))
-    scores = {method: np.full(shape, np.nan) for method in (*KINDS, "prompting")}
-    labels_seen = {kind: np.zeros(shape, dtype=bool) for kind in KINDS}
+    methods = (*KINDS, "prompting")
+    scores: dict[str, Scores] = {method: np.full(shape, np.nan) for method in methods}
+    labels_seen: dict[str, BoolArray] = {kind: np.zeros(shape, dtype=bool) for kind in KINDS}
     for number, (half, layer_fit) in enumerate(zip(inputs.halves, layer_fits, strict=True)):
         scores["prompting"][number, half.test] = inputs.model_answers[half.test]
         labels_seen["supervised"][number, half.train] = True

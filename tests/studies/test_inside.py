@@ -253,7 +253,7 @@ def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(
 def test_sentence_embeddings_of_the_wrappers_are_a_reader_that_needs_no_model(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = [
+    told: list[dict[str, object]] = [
         {"wrapper": f"w{n}", "label": label, "text": f"{text} {{task}}"}
         for n, greeting in enumerate(("Note.", "Hello.", "Dear all."))
         for label, text in (
@@ -264,7 +264,7 @@ def test_sentence_embeddings_of_the_wrappers_are_a_reader_that_needs_no_model(
     study = Inside(
         model=str(place / "a"),
         set=str(place / "set.jsonl"),
-        wrappers=str(jsonl(place / "told.jsonl", list(told))),
+        wrappers=str(jsonl(place / "told.jsonl", told)),
     )
     scores = study.embedding_scores(
         ["An exam tests this model.", "Dinner for the family is ready."]
