@@ -25,7 +25,7 @@ from selfprobe.probes.fit import (
     Kind,
     Orders,
     Probe,
-    held_out,
+    are_held_out,
     parse_orientation,
 )
 from selfprobe.probes.tokens import Chat, template_hash
@@ -154,7 +154,7 @@ class Card:
         that it has not seen.
         """
         test_pairs = set(self.test_pairs)
-        is_new_question = held_out(self.train_groups, pairs)
+        is_new_question = are_held_out(self.train_groups, pairs)
         return [
             is_new or pair_name(pair) in test_pairs
             for pair, is_new in zip(pairs, is_new_question, strict=True)
@@ -163,7 +163,7 @@ class Card:
 
 def pair_name(pair: Pair) -> str:
     """Name of a pair in a card: a digest of its id, its aspect and what a judge reads of it."""
-    return digest(pair.id, pair.aspect, pair.shown)
+    return digest(pair.id, pair.aspect, pair.prompt_digest)
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ class Judgement:
     """
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
-    seen: bool
+    is_trained_on: bool
     """Whether the pair is not held out, see `Card.held_out`: it does not count in a test."""
     reason: str = ""
 

@@ -264,7 +264,7 @@ def _scores_on_set(source_fits: Fits, target_fits: Fits, kind: Kind, centre: Cen
             else:
                 train_pairs = [source_fits.harvest.pairs[number] for number in half.train]
                 train_questions = groups_and_questions(train_pairs)
-                is_tested = pair_mask & np.array(held_out(train_questions, target.pairs))
+                is_tested = pair_mask & np.array(are_held_out(train_questions, target.pairs))
             scores = np.full(len(target.pairs), np.nan)
             if is_tested.any():
                 tested_states = states_by_layer[layer][is_tested]

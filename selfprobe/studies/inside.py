@@ -877,7 +877,7 @@ class Inside(LocalStudy):
     def grids(self, states: FloatArray) -> list[Grid]:
         """The grid by reading, of states [reading, layer, row, d_model]."""
         return [
-            _grid_of_texts(self.grid_texts, reading_states, layers=self.judge.numbers)
+            _grid_of_texts(self.grid_texts, reading_states, layers=self.judge.block_numbers)
             for reading_states in states
         ]
 

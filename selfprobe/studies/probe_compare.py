@@ -1147,7 +1147,7 @@ def _strict_blocks(tables: Tables) -> Iterator[Block]:
     if "strict" not in tables:
         return
     f1_scores = tables["strict"].query("metric == 'f1'")
-    texts = [shown(score) for score in f1_scores.itertuples()]
+    texts = [interval_text(score) for score in f1_scores.itertuples()]
     cells = f1_scores.assign(text=texts).pivot_table(
         index=["model", "dataset"], columns="method", values="text", aggfunc="first", sort=False
     )

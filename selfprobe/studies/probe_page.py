@@ -239,7 +239,9 @@ def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any]) -> Page:
         notes[evidence.subject] = [sentence, Table(checks.rows, checks.columns)]
         rows += check_rows(claim, "unsupervised", PROBE_WORDS)
 
-    answers = [_probe_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:ROWS]]
+    answers = [
+        _probe_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
+    ]
     paper: list[Block] = []
     if "strict" in tables:
         paper = [LEAK_SENTENCE, text_table(_rows("strict", tables))]

@@ -325,7 +325,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """Number and time of the texts of the control by sentence embeddings, or why it is left
         out.
         """
-        from selfprobe.probes.plan import span
+        from selfprobe.probes.plan import duration_text
 
         fetch_note = unfetched(DEFAULT_EMBEDDER)
         if fetch_note:
@@ -335,7 +335,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             for pair in pair_set.pairs:
                 texts |= {pair.text_1, pair.text_2}
         seconds = len(texts) * EMBEDDING_SECONDS
-        return f"Control of sentence embeddings: {len(texts):,} texts, up to {span(seconds)}"
+        return (
+            f"Control of sentence embeddings: {len(texts):,} texts, up to {duration_text(seconds)}"
+        )
 
     @cached_property
     def margins_from_logs(self) -> Mapping[str, Any] | None:

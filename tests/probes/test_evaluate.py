@@ -29,6 +29,7 @@ from selfprobe.probes.fit import (
     PRESETS,
     FitSettings,
     Half,
+    are_held_out,
     groups_and_questions,
     halves,
     signed_f1,
