@@ -2,8 +2,10 @@
 
 Paper 004 ("preference probes"), §3, §4.4: φ± is the last token's state after the probe's block, x =
 φ̃⁺ − φ̃⁻, and the sign of the probe's score decides; with a probe fitted to both orders the two are
-averaged. Fit it before, with `selfprobe probe run`; here nothing is fitted. Pairs whose question
-the probe was trained on are left out.
+averaged, and with one fitted to the first order the means of its training half are taken off
+(`centre` in the log). Fit it before, with `selfprobe probe run`; here nothing is fitted. Pairs that are not
+held out are left out: those of a question that the probe was trained on, but for the test half of
+its own run.
 
 The states are those of a transformers model, loaded in this process: the one that the probe's card
 names, or `-T model=PATH`. Inspect's `--model` is not asked: say `--model none/none`.
@@ -21,7 +23,7 @@ from selfprobe.data.pairs import Pair
 from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, task
-from selfprobe.probes.fit import are_held_out
+from selfprobe.probes.fit import centre_of_probe
 from selfprobe.scorers.preference import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
 
@@ -73,7 +75,7 @@ def preference_probe(
         conversations=card.prompts == "conversations",
     )
     all_rows = loaded.table.rows
-    is_held_out = are_held_out(card.train_groups, [Pair(**row) for row in all_rows])
+    is_held_out = card.held_out([Pair(**row) for row in all_rows])
     rows = list(compress(all_rows, is_held_out))
     if not rows:
         raise InputError(
@@ -103,6 +105,7 @@ def preference_probe(
             "probe_layer": probe_file.probe.layer,
             "orientation": probe_file.probe.orientation,
             "orders": probe_file.probe.orders,
+            "centre": centre_of_probe(probe_file.probe.orders, "source"),
             "probe_model": card.model,
             "probe_revision": card.revision,
             "fitted_on": card.dataset,

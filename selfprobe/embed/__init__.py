@@ -79,23 +79,25 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
     return await anyio.to_thread.run_sync(_placed, texts, model)
 
 
-def embed_unasked(texts: Sequence[str]) -> Vectors:
+def embed_unasked(texts: Sequence[str], *, most_texts: int | None = MOST_UNASKED_TEXTS) -> Vectors:
     """Unit vectors `[text, dimension]` of the default embedder, for pages that fetch nothing and
-    take no minutes.
+    take no minutes; 0 of a blank text.
 
     Raises:
-        PrerequisiteError: Its weights are not on this machine, or there are more than
-            `MOST_UNASKED_TEXTS` different texts.
+        PrerequisiteError: Its weights are not on this machine, or there are more than `most_texts`
+            different texts (None: any number).
     """
     fetch_note = unfetched(DEFAULT_EMBEDDER)
     if fetch_note:
         raise PrerequisiteError(fetch_note)
     text_count = len(set(texts))
-    if text_count > MOST_UNASKED_TEXTS:
+    if most_texts is not None and text_count > most_texts:
         raise PrerequisiteError(
-            f"{text_count:,} texts take minutes to embed; up to {MOST_UNASKED_TEXTS} are"
+            f"{text_count:,} texts take minutes to embed; up to {most_texts} are"
         )
-    return _placed(texts, DEFAULT_EMBEDDER)
+    is_blank = np.array([not text.strip() for text in texts], dtype=bool)
+    vectors = _placed([text if text.strip() else "blank" for text in texts], DEFAULT_EMBEDDER)
+    return np.where(is_blank[:, None], 0.0, vectors)
 
 
 def _placed(texts: Sequence[str], model: str) -> Vectors:

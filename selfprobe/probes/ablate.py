@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from selfprobe.data.pairs import Pair
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
-from selfprobe.probes.fit import KINDS, BoolArray, FitSettings, FloatArray, are_held_out, signed_f1
+from selfprobe.probes.fit import KINDS, BoolArray, FitSettings, FloatArray, signed_f1
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import (
     Reading,
@@ -219,8 +220,14 @@ def _ablation_rows(
         kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision)
         for kind in KINDS
     }
-    is_held_out = are_held_out(files["supervised"].card.train_groups, all_pairs)
-    pairs = [pair for pair, unseen in zip(all_pairs, is_held_out, strict=True) if unseen]
+    is_held_out = files["supervised"].card.held_out(all_pairs)
+    pairs = list(compress(all_pairs, is_held_out))
+    if not pairs:
+        raise ValueError(
+            f"{name}: its probe in {out} learnt from the questions of all {len(all_pairs)} pairs, "
+            "and its card names no test half of them, so none is held out: run --parts probes "
+            "again in this folder"
+        )
     rng = np.random.default_rng(0)
     # Drawn, as files list their pairs aspect by aspect and subset by subset.
     if limit is not None and limit < len(pairs):

@@ -1,7 +1,7 @@
 """Contrast probes as a scikit-learn classifier: fit, predict_proba, score; clone and grid search;
 save, load.
 
-states = harvest(load_model("smollm2"), pairs)                       # or arrays of your own
+states = harvest(load_model("smollm2"), pairs)                       # or differences of your own
 probe = ContrastProbe(kind="unsupervised").fit(states[:200])          # labels are the pairs' own
 probe.score(states[200:]), probe.predict_proba(states[200:])
 probe.save("p.safetensors")
@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from selfprobe.probes.fit import (
     LABELLED,
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
     from selfprobe.probes.probe_file import Card
 
 Floats = npt.NDArray[np.float64]
-LAYOUTS = {
-    2: "[pair, d_model] (differences of the sides)",
-    4: "[pair, order, side, d_model]",
-    5: "[pair, layer, order, side, d_model]",
-}
 
 
 @dataclass(frozen=True)
@@ -71,48 +67,27 @@ class Layers:
         return int(layer)
 
 
-def _layers_of_array(states: npt.NDArray[np.floating[Any]]) -> Layers:
-    """Layers of an array in one of `LAYOUTS`; ValueError for any other shape."""
-    has_sides = states.ndim > 2 and states.shape[-2] == 2 and states.shape[-3] in (1, 2)
-    if states.ndim not in LAYOUTS or (states.ndim > 2 and not has_sides):
-        raise ValueError(
-            f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, "
-            f"got shape {states.shape}"
-        )
-    width = states.shape[-1]
-    if states.ndim == 5:
-        return Layers(range(states.shape[1]), width, lambda number: states[:, number])
-    if states.ndim == 4:
-        return Layers([0], width, lambda _: states)
-    sides = np.stack([states / 2, -states / 2], axis=1)
-    return Layers([0], width, lambda _: sides[:, None], differences=True)
-
-
 class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier: which of two texts does a model prefer, by a direction in its states at one
     layer? (paper 004)
 
-    X is a `Harvest`, or an array in one of three layouts:
-
-        [pair, layer, order, side, d_model]   states after the blocks, as a Harvest has them;
-                                              order 1: the texts swapped
-        [pair, order, side, d_model]          of one layer
-        [pair, d_model]                       differences of the two sides, of one layer and order
+    X is a `Harvest`, or an array [pair, d_model] of differences of the two sides, of one layer and
+    order.
 
     y is [pair]: 1 where text 1 is better and 2 where text 2 is, or any two classes, of which the
     first in sorted order stands for text 1. A Harvest has its labels and groups with it.
 
     Parameters:
-        kind: supervised, mean_difference, unsupervised, ccs; see `kinds`.
+        kind: supervised, mean_difference, unsupervised; see `fit`.
         layer: "chosen" by what the kind has for it on the training pairs (the last one where it
             has nothing), "last", or the number of a block, from 0.
         orders: Fit and score pairs from both orders, which removes position, or from the first
             alone.
-        orientation: Sign of unsupervised and ccs: few:K (K labelled training pairs), logit (the
-            model's own answers, which a Harvest holds) or none.
+        orientation: Sign of unsupervised: few:K (K labelled training pairs), logit (the model's own
+            answers, which a Harvest holds) or none.
         c: Inverse regularisation of supervised as in scikit-learn; None: chosen in grouped folds.
         folds: Inside the training pairs, for c, the layer and the probabilities.
-        random_state: Draws the few pairs and the starts of ccs; a whole number.
+        random_state: Draws the few pairs; a whole number.
 
     Attributes:
         probe_: The fitted `Probe`: direction [d_model], layer, means [d_model].
@@ -120,6 +95,16 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: The two classes.
         card_: The `Card` of a probe that was loaded.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions(set(get_args(Kind)))],
+        "layer": [StrOptions({"chosen", "last"}), Interval(Integral, 0, None, closed="left")],
+        "orders": [StrOptions(set(get_args(Orders)))],
+        "orientation": [str],
+        "c": [Interval(Real, 0, None, closed="neither"), None],
+        "folds": [Interval(Integral, 2, None, closed="left")],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
 
     def __init__(
         self,
@@ -146,15 +131,16 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: A Harvest or an array.
             y: Classes [pair]. Default: a Harvest's labels. None with an array: no labels, which
-                unsupervised and ccs under orientation logit or none do without.
+                unsupervised under orientation none does without.
             groups: Source question of each pair [pair]: folds keep it together. Default: a
                 Harvest's, or one per pair.
 
         Raises:
-            ValueError: X is in none of the layouts or not finite, there are other than two classes,
+            ValueError: A parameter is wrong, X is neither or not finite, there are other than two classes,
                 or too few pairs.
         """
-        self._check_parameters()
+        self._validate_params()
+        parse_orientation(self.orientation)
         layers = self._layers(X, reset=True)
         states = X if hasattr(X, "identity") else np.asarray(X)
         supervision = self._supervision(states, y, groups)
@@ -192,6 +178,11 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if layers.width != probe_width:
             raise ValueError(
                 f"X has states of width {layers.width}, the probe is of width {probe_width}"
+            )
+        if layers.differences and self.probe_.orders == "both":
+            raise ValueError(
+                "the probe was fitted to both orders, and differences are of one: give a Harvest, "
+                "or fit with orders='first'"
             )
         return self.probe_.score(layers.read(layers.number(self.probe_.layer)))
 
@@ -326,33 +317,14 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _check_parameters(self) -> None:
-        parse_orientation(str(self.orientation))
-        for name, known_values in (("kind", get_args(Kind)), ("orders", get_args(Orders))):
-            value = getattr(self, name)
-            if value not in known_values:
-                raise ValueError(f"{name} must be one of {', '.join(known_values)}, got {value!r}")
-        if self.layer not in ("chosen", "last") and not _is_whole(self.layer):
-            raise ValueError(
-                f"layer must be chosen, last or a block's number from 0, got {self.layer!r}"
-            )
-        if not _is_whole(self.folds, at_least=2):
-            raise ValueError(f"folds must be 2 or more, got {self.folds!r}")
-        if not _is_whole(self.random_state):
-            raise ValueError(
-                f"random_state must be a whole number from 0, got {self.random_state!r}"
-            )
-        if self.c is not None and not (isinstance(self.c, Real) and 0 < self.c < np.inf):
-            raise ValueError(f"c must be a number above 0, or None to choose it, got {self.c!r}")
-
     def _layers(self, X: Any, *, reset: bool) -> Layers:
         if hasattr(X, "identity"):
             layers = Layers(X.layers, X.identity.d_model, X.layer)
-        elif (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
-            layers = _layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
         else:
-            states = check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0)
-            layers = _layers_of_array(states)
+            differences = validate_data(self, X, reset=reset, dtype=np.float64)
+            sides = np.stack([differences / 2, -differences / 2], axis=1)
+            width = differences.shape[1]
+            layers = Layers([0], width, lambda _: sides[:, None], differences=True)
         if reset:
             self.n_features_in_ = layers.width
         return layers
@@ -372,8 +344,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None and needs_labels:
             raise ValueError(
                 f"kind {self.kind!r}, orientation {self.orientation!r} requires y to be passed, "
-                "but the target y is None: give labels, or kind unsupervised or ccs with "
-                "orientation logit or none"
+                "but the target y is None: give labels, or kind unsupervised with orientation logit "
+                "or none"
             )
 
         pair_count = len(X)
@@ -426,11 +398,6 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"there is one class alone, {self.classes_.tolist()[0]!r}: nothing to learn from"
             )
         return np.asarray(labels == self.classes_[0])
-
-
-def _is_whole(value: Any, *, at_least: int = 0) -> bool:
-    is_number = isinstance(value, Integral) and not isinstance(value, bool)
-    return is_number and int(value) >= at_least
 
 
 def _origin(X: Any, groups: Any) -> dict[str, Any]:

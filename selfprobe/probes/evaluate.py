@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.data.pairs import Pair
+from selfprobe.embed import DEFAULT_EMBEDDER, embed_unasked, unfetched
 from selfprobe.embed.weights import Progress
 from selfprobe.probes.fit import (
     KINDS,
@@ -72,6 +73,30 @@ def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -
             train = half.train
             regression = logistic(x[train], truth[train], groups[train], folds=folds)
             half_scores[half.test] = x[half.test] @ regression.direction
+    return scores
+
+
+def by_sentence_embedding(
+    pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4
+) -> Scores | None:
+    """Scores [seed, pair] of a logistic regression on differences of the texts' MiniLM embeddings,
+    on the same halves; None where its weights are not on this machine.
+
+    What a probe reads beyond this is something that the judge does with the texts, and not what
+    another small encoder holds of each of them alone.
+    """
+    if unfetched(DEFAULT_EMBEDDER):
+        return None
+    texts = [pair.text_1 for pair in pairs] + [pair.text_2 for pair in pairs]
+    first_vectors, second_vectors = np.split(embed_unasked(texts, most_texts=None), 2)
+    x = first_vectors - second_vectors
+    truth = np.array([pair.label == 1 for pair in pairs])
+    groups = np.array([pair.group for pair in pairs])
+    scores = np.full((len(splits), len(pairs)), np.nan)
+    for half_scores, half in zip(scores, splits, strict=True):
+        train = half.train
+        regression = logistic(x[train], truth[train], groups[train], folds=folds)
+        half_scores[half.test] = x[half.test] @ regression.direction
     return scores
 
 
@@ -285,6 +310,13 @@ class Fits:
         """Scores [half, pair] of the two texts without any model, see `no_model`; fitted once."""
         return no_model(self.harvest.pairs, self.halves, folds=self.settings.folds)
 
+    @cached_property
+    def sentence_embedding_scores(self) -> Scores | None:
+        """Scores [half, pair] of the two texts' embeddings, see `by_sentence_embedding`; fitted
+        once.
+        """
+        return by_sentence_embedding(self.harvest.pairs, self.halves, folds=self.settings.folds)
+
 
 def at_layers(table: Scores, layers: Sequence[int]) -> Scores:
     """[half, ...] of a table [half, layer, ...] at one layer per half."""
@@ -409,9 +441,8 @@ def fit_all(
         ValueError: There is too little to learn from: one label only, too few pairs or questions.
     """
     settings = settings or FitSettings()
-    splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
-    model_answers = own_answers(harvest).mean(axis=1) - 0.5
-    inputs = FitInputs(settings, splits, harvest.labels == 1, harvest.groups, model_answers)
+    inputs = fit_inputs(harvest, settings, train_subsets=train_subsets)
+    splits = list(inputs.halves)
     fits = Fits.empty(harvest, settings, splits)
     layer_count = harvest.identity.layers
     started = time.monotonic()
@@ -423,6 +454,15 @@ def fit_all(
             seconds_left = seconds_a_layer * (layer_count - layer - 1)
             progress(f"layer {layer + 1} of {layer_count} fitted, {seconds_left:.0f} s left")
     return fits
+
+
+def fit_inputs(
+    harvest: Harvest, settings: FitSettings, *, train_subsets: tuple[str, ...] = ()
+) -> FitInputs:
+    """What the fits of all halves need besides the states; ValueError as `split_pairs`."""
+    splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
+    model_answers = own_answers(harvest).mean(axis=1) - 0.5
+    return FitInputs(settings, splits, harvest.labels == 1, harvest.groups, model_answers)
 
 
 def _layer_fits(

@@ -450,7 +450,7 @@ def _equal_probe_scores(lesson: Lesson, prompt_numbers: Sequence[int]) -> Scores
     layer = lesson.probes["supervised"].probe.layer
     states = lesson.harvest.layer(layer)
     centred_pairs = train_pairs
-    if settings.centre != "train":
+    if settings.fit_centre != "train":
         centred_pairs = np.concatenate([train_pairs, half.test])
     probe = fit_probe(
         "supervised",

@@ -8,7 +8,6 @@ both and drops out, and so do the means. A positive score says that text 1 is be
 supervised        logistic regression on x (paper 004)                  all training labels
 mean_difference   mean x of the pairs with one label less the others'   all training labels
 unsupervised      first principal component of x (paper 004)            labels for the sign alone
-ccs               contrast-consistent search (Burns et al. 2023, §2)    labels for the sign alone
 
 `fit_layer` and `estimator` learn through `fit_probe`. The settings of an evaluation, its presets and
 its random halves (§4.4) are here too.
@@ -34,8 +33,12 @@ IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.float64]
-Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
+Kind = Literal["supervised", "unsupervised", "mean_difference"]
 Orders = Literal["first", "both"]
+Centre = Literal["source", "tested"]
+"""Means that a probe takes off the states of another set: those of its own training half, or those
+of the pairs that are scored.
+"""
 
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Candidate values of C for features of mean square norm 1."""
@@ -75,6 +78,20 @@ class Probe:
             states, self.mean_plus, self.mean_minus, orders=orders or self.orders
         )
         return np.asarray(pair_features @ self.direction.astype(np.float64) + self.bias)
+
+    def centred_on(self, states: FloatArray) -> "Probe":
+        """The probe with the means of these states [pair, order, side, d_model], its centre
+        "tested"; with both orders means drop out, so that it scores as before.
+        """
+        mean_plus, mean_minus = means(states, self.orders)
+        return replace(self, mean_plus=mean_plus, mean_minus=mean_minus)
+
+
+def centre_of_probe(orders: Orders, centre: Centre) -> str:
+    """Which means a score has less: "source" or "tested"; "none" with both orders, where they drop
+    out.
+    """
+    return centre if orders == "first" else "none"
 
 
 def means(states: FloatArray, orders: Orders) -> tuple[FloatArray, FloatArray]:
@@ -335,7 +352,7 @@ def fit_probe(
     """
     mean_plus, mean_minus = centre or means(states, orders)
     x = features(states, mean_plus, mean_minus, orders=orders)
-    learnt = DIRECTIONS[kind](x, states, supervision, orders)
+    learnt = DIRECTIONS[kind](x, supervision, orders)
     return Probe(
         kind=kind,
         layer=layer,
@@ -374,7 +391,7 @@ def probability_scale(probe: Probe, states: FloatArray, supervision: Supervision
         fold_supervision = Supervision(
             truth[train], supervision.groups[train], c=feature_c, folds=2
         )
-        fold_fit = DIRECTIONS[probe.kind](x[train], states[train], fold_supervision, probe.orders)
+        fold_fit = DIRECTIONS[probe.kind](x[train], fold_supervision, probe.orders)
         fold_scores[test] = x[test] @ fold_fit.direction + fold_fit.bias
     return _probability_scale(fold_scores, truth)
 
@@ -412,7 +429,7 @@ class Learnt:
     """Score on training pairs by which the layer may be chosen."""
 
 
-def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+def _supervised(x: Floats, supervision: Supervision, orders: Orders) -> Learnt:
     regression = logistic(
         x,
         supervision.truth(),
@@ -425,7 +442,7 @@ def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orde
     return Learnt(regression.direction, regression.bias, regression.c, regression.score)
 
 
-def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+def _mean_difference(x: Floats, supervision: Supervision, orders: Orders) -> Learnt:
     from sklearn.model_selection import GroupKFold
 
     truth = supervision.truth()
@@ -448,64 +465,13 @@ def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders:
     return Learnt(direction, bias, train_score=auroc(truth, fold_scores))
 
 
-def _unsupervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+def _unsupervised(x: Floats, supervision: Supervision, orders: Orders) -> Learnt:
     direction = principal(x, symmetric=orders == "both")
     if orders == "both":
         return _oriented(direction, x, supervision)
     # PCA takes off the mean of these pairs, which is 0 unless the centre came from others too.
     bias = -float(x.mean(axis=0) @ direction)
     return _oriented(direction, x, supervision, bias)
-
-
-def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
-    """Burns et al. 2023: p = σ(θφ + b) should be 1 − p on the other side of the contrast, and far
-    from ½.
-
-    Paper: each side normalised, AdamW with weight decay .01, best of 10 random starts by the loss,
-    predicts from both p. Here: the same loss and decay on centred sides by L-BFGS, and θ scores as
-    every direction does.
-    """
-    from scipy.optimize import minimize
-
-    order_count = 1 if orders == "first" else 2
-    fitted_states = states[:, :order_count].astype(np.float64)
-    centred = fitted_states - fitted_states.mean(axis=(0, 1))
-    rows = centred.reshape(-1, 2, fitted_states.shape[-1])
-    plus, minus = rows[:, 0], rows[:, 1]
-    state_size = math.sqrt(float(np.mean([plus**2, minus**2]))) or 1.0
-    q, r = np.linalg.qr(np.concatenate([plus, minus]).T / state_size)
-    sides = r.T.reshape(2, len(plus), -1)  # [side, row, rank]: θ lies in the span of the states
-    rank = sides.shape[2]
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        """The loss of the weights and the constant θ, and its gradient."""
-        weights, bias = theta[:-1], theta[-1]
-        logits = np.clip(sides @ weights + bias, -500, 500)
-        p, n = 1 / (1 + np.exp(-logits))  # [row] of each side
-
-        inconsistency = p + n - 1
-        confidence_gap = np.minimum(p, n)
-        p_is_smaller = p < n
-        fit_loss = float(np.mean(inconsistency**2 + confidence_gap**2))
-        decay = 0.005 * float(weights @ weights)
-
-        slope_p = (2 * inconsistency + 2 * confidence_gap * p_is_smaller) * p * (1 - p)
-        slope_n = (2 * inconsistency + 2 * confidence_gap * ~p_is_smaller) * n * (1 - n)
-        weight_slope = (slope_p @ sides[0] + slope_n @ sides[1]) / len(p) + 0.01 * weights
-        bias_slope = float(np.mean(slope_p + slope_n))
-        return fit_loss + decay, np.append(weight_slope, bias_slope)
-
-    rng = np.random.default_rng([supervision.seed, 6])
-    solutions = []
-    for _ in range(CCS_STARTS):
-        start = rng.standard_normal(rank + 1) / math.sqrt(rank)
-        solutions.append(minimize(loss, start, jac=True, method="L-BFGS-B"))
-    best_solution = min(solutions, key=lambda solution: solution.fun)
-    return _oriented(q @ best_solution.x[:-1] / state_size, x, supervision)
-
-
-CCS_STARTS = 10
-"""Number of random starts of contrast-consistent search, as in its paper."""
 
 
 def _oriented(direction: Floats, x: Floats, supervision: Supervision, bias: float = 0.0) -> Learnt:
@@ -535,11 +501,10 @@ def _oriented(direction: Floats, x: Floats, supervision: Supervision, bias: floa
     return Learnt(direction, bias)
 
 
-DIRECTIONS: dict[Kind, Callable[[Floats, FloatArray, Supervision, Orders], Learnt]] = {
+DIRECTIONS: dict[Kind, Callable[[Floats, Supervision, Orders], Learnt]] = {
     "supervised": _supervised,
     "mean_difference": _mean_difference,
     "unsupervised": _unsupervised,
-    "ccs": _ccs,
 }
 
 
@@ -554,8 +519,12 @@ class FitSettings:
     """Whether pairs are fitted and scored from both orders, which removes position, or from the
     first alone.
     """
-    centre: Literal["train", "all"] = "train"
-    """Pairs over which the means are taken; "all" leaks the test half."""
+    fit_centre: Literal["train", "all"] = "train"
+    """Pairs over which the means of the fit are taken; "all" leaks the test half."""
+    centre: Centre = "source"
+    """Means that are taken off the states of other data sets. Paper, §3: a set's differences are
+    centred by their own mean ("tested").
+    """
     layer: Literal["train", "last"] = "train"
     """Whether the layer is chosen on the training half, or is the last block."""
     orientation: str = "few:32"
@@ -605,7 +574,18 @@ class FitSettings:
     @property
     def leaks(self) -> bool:
         """Whether test labels or states of the test half reach the fit."""
-        return self.orientation == "oracle" or self.centre == "all" or not self.grouped
+        return bool(self.leak)
+
+    @property
+    def leak(self) -> str:
+        """What of the test half reaches the fit, the worst first; "" for nothing."""
+        if self.orientation == "oracle":
+            return "the labels of the test half give its sign"
+        if self.fit_centre == "all":
+            return "the texts of the test half give its means"
+        if not self.grouped:
+            return "one question is in both halves"
+        return ""
 
 
 PRESETS: Mapping[str, FitSettings] = {
@@ -614,6 +594,7 @@ PRESETS: Mapping[str, FitSettings] = {
         "paper",
         grouped=False,
         orders="first",
+        centre="tested",
         layer="last",
         orientation="none",
         c=1.0,
@@ -623,7 +604,8 @@ PRESETS: Mapping[str, FitSettings] = {
         "released-code",
         grouped=False,
         orders="first",
-        centre="all",
+        fit_centre="all",
+        centre="tested",
         layer="last",
         orientation="oracle",
         c=1.0,
@@ -773,7 +755,7 @@ def _fit_layer_on_half(
     settings, half = inputs.settings, inputs.halves[half_number]
     supervision = inputs.training_supervision(half_number)
     train_states, test_states = states[half.train], states[half.test]
-    if settings.centre == "train":
+    if settings.fit_centre == "train":
         centre = means(train_states, settings.orders)
     else:
         centre = means(np.concatenate([train_states, test_states]), settings.orders)

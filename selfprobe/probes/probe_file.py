@@ -17,9 +17,17 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from selfprobe.data.pairs import Label, Pair
+from selfprobe.data.pairs import Label, Pair, digest
 from selfprobe.embed.weights import Progress, to_stderr
-from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, are_held_out, parse_orientation
+from selfprobe.probes.fit import (
+    Centre,
+    FloatArray,
+    Kind,
+    Orders,
+    Probe,
+    are_held_out,
+    parse_orientation,
+)
 from selfprobe.probes.tokens import Chat, template_hash
 
 if TYPE_CHECKING:
@@ -93,7 +101,9 @@ class Card:
     """Name of the preset."""
     split_seed: int
     train_groups: tuple[str, ...]
-    """Questions that the probe has seen, as `fit.questions` names them; all others are held out."""
+    """Questions that the probe has seen, as `fit.groups_and_questions` names them; pairs of all
+    others are held out.
+    """
     train_pairs: int
     test_scores: dict[str, float]
     """Metric → score on the test half of this split."""
@@ -108,6 +118,10 @@ class Card:
     """Arguments of the chat template."""
     prompts: Literal["paper", "conversations"] = "paper"
     """Form of pairs of the general kind; see `fit.FitSettings`."""
+    test_pairs: tuple[str, ...] = ()
+    """Pairs of the test half, by `pair_name`: held out too, where a split parts pairs and not
+    questions.
+    """
 
     def __post_init__(self) -> None:
         dtype, *suffixes = self.dtype.split("+")
@@ -134,6 +148,22 @@ class Card:
     def chat(self) -> Chat:
         """Content of the chat template besides the comparison."""
         return Chat(self.system, self.template_arguments)
+
+    def held_out(self, pairs: Sequence[Pair]) -> list[bool]:
+        """Whether each pair is new to the probe: of the test half of its split, or of a question
+        that it has not seen.
+        """
+        test_pairs = set(self.test_pairs)
+        is_new_question = are_held_out(self.train_groups, pairs)
+        return [
+            is_new or pair_name(pair) in test_pairs
+            for pair, is_new in zip(pairs, is_new_question, strict=True)
+        ]
+
+
+def pair_name(pair: Pair) -> str:
+    """Name of a pair in a card: a digest of its id, its aspect and what a judge reads of it."""
+    return digest(pair.id, pair.aspect, pair.prompt_digest)
 
 
 @dataclass(frozen=True)
@@ -294,7 +324,7 @@ class Judgement:
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
     is_trained_on: bool
-    """Whether the probe was trained on this question: such a pair does not count in a test."""
+    """Whether the pair is not held out, see `Card.held_out`: it does not count in a test."""
     reason: str = ""
 
 
@@ -304,9 +334,12 @@ def judge_pairs(
     pairs: Sequence[Pair],
     *,
     cache: Path,
+    centre: Centre = "source",
     progress: Progress = to_stderr,
 ) -> list[Judgement]:
     """Judgements of `pairs`, in their order; labels are not needed. States are kept in `cache`.
+
+    `centre`: means that are taken off, of the probe's training half or of these pairs.
 
     The call raises ValueError where the probe belongs to another model or chat template.
     """
@@ -338,12 +371,15 @@ def judge_pairs(
     harvested = harvest(judge, pairs, cache, both_orders=probe.orders == "both", progress=progress)
     scores = np.empty(0)
     if harvested.pairs:
-        scores = probe.score(harvested.layer(probe.layer))
+        states = harvested.layer(probe.layer)
+        if centre == "tested":
+            probe = probe.centred_on(states)
+        scores = probe.score(states)
     answers = own_answers(harvested).mean(axis=1)
     place_by_id = {pair.id: place for place, pair in enumerate(harvested.pairs)}
 
     judgements = []
-    is_held_out = are_held_out(card.train_groups, pairs)
+    is_held_out = card.held_out(pairs)
     for pair, is_unseen in zip(pairs, is_held_out, strict=True):
         place = place_by_id.get(pair.id)
         if place is None:

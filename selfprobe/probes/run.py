@@ -9,6 +9,7 @@ differences each probe less asking and less each control, on the same pairs
 layers      both probes at every layer (appendix A, figures 6 and 7)
 subsets     both probes and prompting on every subset (LLMBar's adversarial ones, figure 4)
 aspects     the same by aspect (SummEval, NEWSROOM, HANNA), and their mean
+strict      of a preset whose halves share questions: the last block by halves of questions
 floors      what choosing among layers and signs reaches by luck
 rounding    by block, of states read in half precision
 """
@@ -16,7 +17,7 @@ rounding    by block, of states read in half precision
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -39,6 +40,7 @@ from selfprobe.probes.evaluate import (
     by_length,
     estimate,
     fit_all,
+    fit_inputs,
     fitted_apart,
     own_answers,
     selection_floor,
@@ -53,6 +55,7 @@ from selfprobe.probes.fit import (
     Kind,
     Scores,
     features,
+    fit_layer,
     groups_and_questions,
     parse_orientation,
     principal,
@@ -62,7 +65,7 @@ from selfprobe.probes.forward import Reader, Way, read_in_process
 from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wants_untrained_control
 from selfprobe.probes.model import random_weights as untrained
-from selfprobe.probes.probe_file import Card, save_probe
+from selfprobe.probes.probe_file import Card, pair_name, save_probe
 from selfprobe.probes.rate import DIRECT, G_EVAL
 from selfprobe.probes.transfer import cosine_table, transfer_table
 from selfprobe.stats.estimate import Estimate, clustered_mean
@@ -136,6 +139,7 @@ def run_probes(
     tables = _tables(fits_by_set, sets, further_methods, progress)
     tables |= _adversarial_tables(harvests, settings, progress)
     tables |= _transfer_tables(fits_by_set, progress)
+    tables |= _strict_tables(harvests, settings, progress)
     return write_tables(out, tables)
 
 
@@ -302,6 +306,7 @@ def _save_probes_of_half(
     """Save the probes of the half of this number, so that its test pairs are held out."""
     harvested, half = fits.harvest, fits.halves[half_number]
     train_pairs = [harvested.pairs[number] for number in half.train]
+    test_pairs = [harvested.pairs[number] for number in half.test]
     test_truth = harvested.labels[half.test] == 1
     for kind in KINDS:
         layer = fits.layers_chosen_in_training(kind)[half_number]
@@ -327,6 +332,7 @@ def _save_probes_of_half(
             system=judge.chat.system,
             template_arguments=dict(judge.chat.arguments),
             prompts=fits.settings.prompts,
+            test_pairs=tuple(pair_name(pair) for pair in test_pairs),
         )
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 
@@ -351,6 +357,10 @@ def _tables(
         "rounding": rounding_table,
         "components": components_table,
     }
+    for set_name, fits in fits_by_set.items():
+        progress(f"{set_name}: a control without the model, sentence embeddings of its texts")
+        _ = fits.sentence_embedding_scores
+
     tables: dict[str, pd.DataFrame] = {}
     for table_number, (table_name, make_table) in enumerate(makers.items(), start=1):
         title = table_name.replace("_", " ")
@@ -377,6 +387,69 @@ def _transfer_tables(
     return {"transfer": transfer_table(fits_by_set), "cosine": cosine_table(fits_by_set)}
 
 
+def _strict_tables(
+    harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress
+) -> dict[str, pd.DataFrame]:
+    """Table "strict" of a run whose halves share questions: the last block under the preset
+    strict.
+    """
+    if settings.grouped:
+        return {}
+    set_tables: list[pd.DataFrame] = []
+    for name, harvested in harvests.items():
+        progress(f"{name}: the last block by halves of questions (preset strict)")
+        try:
+            set_tables.append(strict_table(harvested, settings).assign(dataset=name))
+        except ValueError as error:
+            progress(f"{name}: no numbers of the preset strict, as {error}")
+    return {"strict": pd.concat(set_tables, ignore_index=True)} if set_tables else {}
+
+
+def strict_table(harvest: Harvest, settings: FitSettings) -> pd.DataFrame:
+    """method, metric, value, low, high …: both probes of the last block, and asking, as the preset
+    strict has them, with the seeds, resamples and prompts of these settings.
+
+    Raises:
+        ValueError: Halves of questions hold too little to learn from.
+    """
+    strict = replace(
+        PRESETS["strict"],
+        layer="last",
+        seeds=settings.seeds,
+        resamples=settings.resamples,
+        prompts=settings.prompts,
+    )
+    last_block = harvest.layers[-1]
+    inputs = fit_inputs(harvest, strict)
+    half_numbers = range(len(inputs.halves))
+    layer_fits = fit_layer(harvest.layer(last_block), inputs, last_block, half_numbers)
+
+    shape = (len(inputs.halves), len(harvest.pairs))
+    methods = (*KINDS, "prompting")
+    scores: dict[str, Scores] = {method: np.full(shape, np.nan) for method in methods}
+    labels_seen: dict[str, BoolArray] = {kind: np.zeros(shape, dtype=bool) for kind in KINDS}
+    for number, (half, layer_fit) in enumerate(zip(inputs.halves, layer_fits, strict=True)):
+        scores["prompting"][number, half.test] = inputs.model_answers[half.test]
+        labels_seen["supervised"][number, half.train] = True
+        labels_seen["unsupervised"][number, half.few] = True
+        for kind in KINDS:
+            scores[kind][number, half.test] = layer_fit.scores[kind]
+
+    rows: list[dict[str, Any]] = []
+    for method, method_scores in scores.items():
+        for metric in METRICS:
+            value = estimate(
+                method_scores,
+                inputs.first_better,
+                inputs.groups,
+                metric,
+                resamples=strict.resamples,
+                learnt=labels_seen.get(method),
+            )
+            rows.append(_row(value, method=method, metric=metric))
+    return pd.DataFrame(rows)
+
+
 def _adversarial_tables(
     harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress
 ) -> dict[str, pd.DataFrame]:
@@ -398,6 +471,9 @@ def _adversarial_tables(
 
 
 MEAN_OF_ASPECTS = "mean of aspects"
+SAME_LABELS = "supervised, the same labels"
+"""Method that learns from the labels which fix the sign of the unsupervised probe."""
+SENTENCE_EMBEDDINGS = "no model (MiniLM)"
 
 
 class MethodScores(NamedTuple):
@@ -410,6 +486,8 @@ class MethodScores(NamedTuple):
     note: str
     learnt: BoolArray | None = None
     """[column, pair]: whether a column's fit saw the pair's label; None: no fit saw any."""
+    no_measurement: str = ""
+    """Why its number is no measurement: what reached its fit, or an arbitrary sign."""
 
 
 def _row(value: Estimate, **names: Any) -> dict[str, Any]:
@@ -439,7 +517,9 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
         sign_note += f"; sign and layer come from these {few_label_count} labels"
     if sign_source == "none":
         sign_note += ", sign arbitrary"
-    setting_note = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
+    unknown_sign = "its sign is arbitrary" if sign_source == "none" else ""
+    supervised_leak = replace(settings, orientation="none").leak  # it has a sign by its labels
+    setting_note = f"; LEAKS: {settings.leak}" if settings.leaks else ""
     aspects = fitted_apart(fits.harvest.pairs, settings)
     if aspects:
         setting_note = f"; mean of {len(aspects)} aspects, a probe each{setting_note}"
@@ -449,11 +529,13 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
             fits.scores_at_chosen_layers("supervised"),
             layer_notes["supervised"] + setting_note,
             labels_seen["supervised"],
+            supervised_leak,
         ),
         "unsupervised": MethodScores(
             fits.scores_at_chosen_layers("unsupervised"),
             sign_note + setting_note,
             labels_seen["unsupervised"],
+            settings.leak or unknown_sign,
         ),
     }
     if sign_source == "none":
@@ -461,9 +543,10 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
         methods["unsupervised, flipped"] = unsupervised._replace(scores=-unsupervised.scores)
     if sign_source == "few":
         layers = fits.layers_by_train_scores(fits.few_label_train_scores)
-        methods[f"supervised, the same {few_label_count} labels"] = MethodScores(
+        methods[SAME_LABELS] = MethodScores(
             at_layers(fits.few_label_scores, layers),
-            f"layers {fits.block_numbers(layers)}, chosen by these labels",
+            f"the unsupervised probe's {few_label_count} labels, layers "
+            f"{fits.block_numbers(layers)} chosen by them",
             labels_seen["unsupervised"],
         )
     if settings.orders == "both":
@@ -502,6 +585,13 @@ def _control_methods(fits: Fits) -> dict[str, MethodScores]:
     methods["no model (TF-IDF)"] = MethodScores(
         fits.text_only_scores, "same halves", train_labels_seen
     )
+    embedding_scores = fits.sentence_embedding_scores
+    if embedding_scores is not None:
+        methods[SENTENCE_EMBEDDINGS] = MethodScores(
+            embedding_scores,
+            "same halves, differences of embeddings of each text's first 256 tokens",
+            train_labels_seen,
+        )
     methods["no model (length)"] = MethodScores(
         by_length(pairs, fits.halves), "longer or shorter, by the training half", train_labels_seen
     )
@@ -583,12 +673,14 @@ def _estimate(
 
 
 def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
-    """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
-    rows = [
-        _row(_estimate(fits, method, metric), method=name, metric=metric, note=method.note)
-        for name, method in all_scores(fits, logged).items()
-        for metric in METRICS
-    ]
+    """method, metric, value, low, high, n, unit, reason, note, no_measurement: probes, baselines,
+    controls.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, method in all_scores(fits, logged).items():
+        notes = {"note": method.note, "no_measurement": method.no_measurement}
+        for metric in METRICS:
+            rows.append(_row(_estimate(fits, method, metric), method=name, metric=metric, **notes))
     return pd.DataFrame(rows)
 
 
@@ -597,19 +689,20 @@ def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFra
     method, on the same pairs.
 
     Random weights are compared kind with kind, random directions each with the probe of its half,
-    and the supervised probe with the unsupervised one too.
+    the supervised probe with the unsupervised one too, and that with a regression on its labels.
     """
     methods = all_scores(fits, logged)
     rows: list[dict[str, Any]] = []
     for kind in KINDS:
+        further_controls = (SAME_LABELS,) if kind == "unsupervised" else ("unsupervised",)
         control_names = (
             *COMPARED_METHODS,
-            "unsupervised",
+            *further_controls,
             f"random weights, {kind}",
             *(logged or {}),
         )
         for control_name in control_names:
-            if control_name not in methods or control_name == kind:
+            if control_name not in methods:
                 continue
             control = methods[control_name]
             probe = _repeated_columns(methods[kind], len(control.scores))
@@ -624,6 +717,7 @@ COMPARED_METHODS = (
     "prompting, one order, calibrated",
     "no model (length)",
     "no model (TF-IDF)",
+    SENTENCE_EMBEDDINGS,
     "random direction",
 )
 """Methods that every run compares its probes with."""
@@ -694,6 +788,7 @@ def _by_part(
         "unsupervised",
         "prompting",
         "no model (TF-IDF)",
+        SENTENCE_EMBEDDINGS,
         "no model (length)",
         *(f"random weights, {kind}" for kind in KINDS),
     )

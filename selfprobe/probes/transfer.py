@@ -16,6 +16,8 @@ import pandas as pd
 from selfprobe.probes.evaluate import Fits, estimate, fitted_apart, own_answers, split_pairs
 from selfprobe.probes.fit import (
     KINDS,
+    BoolArray,
+    Centre,
     FitSettings,
     FloatArray,
     Kind,
@@ -32,42 +34,83 @@ BOTH = "supervised and unsupervised"
 """Probe name of the rows of `cosine_table` that compare the two kinds."""
 
 
+CENTRES: tuple[Centre, Centre] = ("source", "tested")
+
+
 def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
-    """trained_on, tested_on, probe, metric, value, low, high …
+    """trained_on, tested_on, probe, metric, centre, value, low, high, n, unit, reason; the value and
+    its ends under either centre: source_value …, tested_value ….
 
     The probes are those of one data set's training halves, at the layer chosen there, on every
     other whole set (on the test half of their own). Pairs whose question is in the training half
     are always left out. Where aspects are fitted apart, a number is the mean over the aspects that
-    are learnt from, and over those that are tested.
+    are learnt from, and over those that are tested. `centre` is the one of the settings, whose
+    numbers are `value`, `low` and `high`.
     """
     _check_comparable(fits)
     rows: list[dict[str, Any]] = []
     for source, source_fits in fits.items():
         for target, target_fits in fits.items():
             for kind in KINDS:
-                if source == target:
-                    scores = source_fits.scores_at_chosen_layers(kind)
-                    labels_seen = source_fits.labels_seen(kind)
-                else:
-                    scores = _scores_on_other_set(source_fits, target_fits, kind)
-                    labels_seen = None
+                scores_by_centre = _scores_by_centre(source_fits, target_fits, kind)
                 for metric in ("f1", "auroc"):
-                    value = estimate(
-                        scores,
-                        target_fits.harvest.labels == 1,
-                        target_fits.harvest.groups,
-                        metric,
-                        resamples=source_fits.settings.resamples,
-                        learnt=labels_seen,
-                    )
                     row: dict[str, Any] = {
                         "trained_on": source,
                         "tested_on": target,
                         "probe": kind,
                         "metric": metric,
                     }
-                    rows.append(row | asdict(value))
+                    values = _values_by_centre(
+                        source_fits, target_fits, kind, scores_by_centre, metric
+                    )
+                    rows.append(row | values)
     return pd.DataFrame(rows)
+
+
+def _values_by_centre(
+    source_fits: Fits,
+    target_fits: Fits,
+    kind: Kind,
+    scores_by_centre: Mapping[Centre, Scores],
+    metric: str,
+) -> dict[str, Any]:
+    """The columns of the settings' centre, and of either centre under its name."""
+    target = target_fits.harvest
+    labels_seen = source_fits.labels_seen(kind) if source_fits is target_fits else None
+    estimates: dict[Centre, Estimate] = {}
+    for centre, scores in scores_by_centre.items():
+        estimates[centre] = estimate(
+            scores,
+            target.labels == 1,
+            target.groups,
+            metric,
+            resamples=source_fits.settings.resamples,
+            learnt=labels_seen,
+        )
+    source_estimate = estimates["source"]
+
+    settings_centre = source_fits.settings.centre
+    settings_estimate = estimates.get(settings_centre, source_estimate)
+    columns: dict[str, Any] = {"centre": settings_centre} | asdict(settings_estimate)
+    for centre in CENTRES:
+        centre_estimate = estimates.get(centre, source_estimate)
+        for name in ("value", "low", "high"):
+            columns[f"{centre}_{name}"] = getattr(centre_estimate, name)
+    return columns
+
+
+def _scores_by_centre(source_fits: Fits, target_fits: Fits, kind: Kind) -> dict[Centre, Scores]:
+    """Scores of one set's probes on a set; of the centre "source" alone where both orders are read,
+    as the means then drop out.
+    """
+    if source_fits is target_fits:
+        scores = source_fits.scores_at_chosen_layers(kind)
+    else:
+        scores = _scores_on_set(source_fits, target_fits, kind, "source")
+    scores_by_centre: dict[Centre, Scores] = {"source": scores}
+    if source_fits.settings.orders == "first":
+        scores_by_centre["tested"] = _scores_on_set(source_fits, target_fits, kind, "tested")
+    return scores_by_centre
 
 
 def shared_sets(
@@ -200,31 +243,44 @@ def _scores_under_both_prompts(
     return scores_by_method
 
 
-def _scores_on_other_set(source_fits: Fits, target_fits: Fits, kind: Kind) -> Scores:
-    """Scores [half, pair] of one set's probes on another set; [aspect and half, pair] where its
-    aspects are apart.
+def _scores_on_set(source_fits: Fits, target_fits: Fits, kind: Kind, centre: Centre) -> Scores:
+    """Scores [half, pair] of one set's probes on a set; [aspect and half, pair] where the aspects
+    of another set are apart.
     """
     target = target_fits.harvest
+    is_own_set = source_fits is target_fits
+    pair_masks = [np.ones(len(target.pairs), dtype=bool)]
+    if not is_own_set:
+        pair_masks = _masks_of_aspects(target_fits) or pair_masks
     states_by_layer: dict[int, FloatArray] = {}
-    scores = np.full((len(source_fits.halves), len(target.pairs)), np.nan)
-    for half_number, layer in enumerate(source_fits.layers_chosen_in_training(kind)):
-        if layer not in states_by_layer:
-            states_by_layer[layer] = target.layer(target.layers[layer])
-        train = source_fits.halves[half_number].train
-        train_questions = groups_and_questions(
-            source_fits.harvest.pairs[number] for number in train
-        )
-        is_unseen = np.array(are_held_out(train_questions, target.pairs))
-        probe = source_fits.probes[kind][half_number][layer]
-        scores[half_number, is_unseen] = probe.score(states_by_layer[layer])[is_unseen]
+    rows: list[Scores] = []
+    for pair_mask in pair_masks:
+        for half_number, layer in enumerate(source_fits.layers_chosen_in_training(kind)):
+            if layer not in states_by_layer:
+                states_by_layer[layer] = target.layer(target.layers[layer])
+            half = source_fits.halves[half_number]
+            if is_own_set:
+                is_tested = np.isin(np.arange(len(target.pairs)), half.test)
+            else:
+                train_pairs = [source_fits.harvest.pairs[number] for number in half.train]
+                train_questions = groups_and_questions(train_pairs)
+                is_tested = pair_mask & np.array(are_held_out(train_questions, target.pairs))
+            scores = np.full(len(target.pairs), np.nan)
+            if is_tested.any():
+                tested_states = states_by_layer[layer][is_tested]
+                probe = source_fits.probes[kind][half_number][layer]
+                if centre == "tested":
+                    probe = probe.centred_on(tested_states)
+                scores[is_tested] = probe.score(tested_states)
+            rows.append(scores)
+    return np.stack(rows)
 
-    aspects = fitted_apart(target.pairs, target_fits.settings)
-    if not aspects:
-        return scores
-    aspect_of_pair = np.array([pair.aspect for pair in target.pairs])
-    return np.concatenate(
-        [np.where(aspect_of_pair == aspect, scores, np.nan) for aspect in aspects]
-    )
+
+def _masks_of_aspects(fits: Fits) -> list[BoolArray]:
+    """Which pairs [pair] are of each aspect; none where one probe learns from all."""
+    aspect_of_pair = np.array([pair.aspect for pair in fits.harvest.pairs])
+    aspects = fitted_apart(fits.harvest.pairs, fits.settings)
+    return [aspect_of_pair == aspect for aspect in aspects]
 
 
 def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
 from selfprobe.data.wrapped import Continuation, Wrapped
+from selfprobe.embed import DEFAULT_EMBEDDER, embed_unasked, unfetched
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability
 from selfprobe.page import (
@@ -141,7 +142,8 @@ SAID_METHOD = (
 CONTROLS_METHOD = (
     "Each of the four is a claim of its own. That the model uses the direction is not shown. "
     "Controls that need no trained model read the text: its length, words learnt from the wrappers "
-    "and from the other sources, and for the probe a copy with random weights. The placebo of an "
+    "and from the other sources, sentence embeddings (MiniLM) with a probe fitted to them as to the "
+    "states, and for the probe a copy with random weights. The placebo of an "
     "answer is the answer to a question about the time of day, and that of the monitor the placebo "
     "sentences, each with the sign under which it tells more. An answer needs half of the model's "
     "probability on what it may answer."
@@ -811,8 +813,22 @@ class Inside(LocalStudy):
                 return readers  # the saved probe learnt from other wrappers, absent here
         train_texts = [_wrapped_text(text) for text in self.wrapped_texts]
         train_labels = np.array([text.evaluation for text in self.wrapped_texts])
-        words = log_odds_elsewhere(train_texts, train_labels, [row.text for row in rows])
-        return {Baseline.WRAPPER_WORDS.value: words, **readers}
+        row_texts = [row.text for row in rows]
+        words = log_odds_elsewhere(train_texts, train_labels, row_texts)
+        readers = {Baseline.WRAPPER_WORDS.value: words, **readers}
+        if not unfetched(DEFAULT_EMBEDDER):
+            readers[Baseline.SENTENCE_EMBEDDINGS.value] = self.embedding_scores(row_texts)
+        return readers
+
+    def embedding_scores(self, row_texts: Sequence[str]) -> FloatArray:
+        """Scores [row] of a probe that is fitted to sentence embeddings of the wrapped texts, as
+        the model's is to its states.
+        """
+        train_texts = [_wrapped_text(text) for text in self.wrapped_texts]
+        vectors = embed_unasked([*train_texts, *row_texts], most_texts=None)[None]
+        train_vectors = vectors[:, : len(train_texts)]
+        grid = _grid_of_texts(self.wrapped_texts, train_vectors, layers=(0,))
+        return _chosen_on(grid).score(vectors[:, len(train_texts) :])
 
     def untrained_scores(self, rows: Sequence[Row]) -> FloatArray:
         """Scores [row] of a probe of the copy with random weights."""
@@ -860,14 +876,8 @@ class Inside(LocalStudy):
 
     def grids(self, states: FloatArray) -> list[Grid]:
         """The grid by reading, of states [reading, layer, row, d_model]."""
-        column_names = ("wrapper", "text", "source", "format")
-        columns = {
-            name: np.array([getattr(text, name) for text in self.grid_texts])
-            for name in column_names
-        }
-        truth = np.array([text.evaluation for text in self.grid_texts])
         return [
-            Grid(reading_states, truth, **columns, layers=self.judge.block_numbers)
+            _grid_of_texts(self.grid_texts, reading_states, layers=self.judge.block_numbers)
             for reading_states in states
         ]
 
@@ -1088,6 +1098,16 @@ def _placebo_lead(
 
 def _wrapped_text(text: Wrapped) -> str:
     return f"{text.system}\n\n{text.user}".strip()
+
+
+def _grid_of_texts(
+    texts: Sequence[Wrapped], states: FloatArray, *, layers: tuple[int, ...]
+) -> Grid:
+    """The grid of wrapped texts, of their states [layer, row, d_model]."""
+    column_names = ("wrapper", "text", "source", "format")
+    columns = {name: np.array([getattr(text, name) for text in texts]) for name in column_names}
+    truth = np.array([text.evaluation for text in texts])
+    return Grid(states, truth, **columns, layers=layers)
 
 
 def _hash_of(texts: Sequence[Wrapped]) -> str:

@@ -46,6 +46,7 @@ class Baseline(Enum):
     WRAPPER_WORDS = "wrappers' words"
     WORDS_ELSEWHERE = "words by source"
     LENGTH = "length"
+    SENTENCE_EMBEDDINGS = "sentence embeddings"
     UNTRAINED = "untrained copy"
 
 
@@ -53,15 +54,24 @@ BASELINE_CHECKS = {
     Baseline.LENGTH: "above_length",
     Baseline.WRAPPER_WORDS: "above_wrapper_words",
     Baseline.WORDS_ELSEWHERE: "above_words_elsewhere",
+    Baseline.SENTENCE_EMBEDDINGS: "above_sentence_embeddings",
     Baseline.UNTRAINED: "above_untrained_copy",
 }
 BASELINE_REMEDIES = {
     Baseline.LENGTH: "give more conversations",
     Baseline.WRAPPER_WORDS: "leave out --probe",
     Baseline.WORDS_ELSEWHERE: "give conversations of several sources",
-    Baseline.UNTRAINED: "add --random-weights",
+    Baseline.SENTENCE_EMBEDDINGS: "`selfprobe fetch-model all-MiniLM-L6-v2`, then the same command",
+    Baseline.UNTRAINED: "add --random-weights (one device, full precision)",
 }
 """Baseline → what to do where it was not run or has no number."""
+TEXT_BASELINES = (
+    Baseline.LENGTH,
+    Baseline.WRAPPER_WORDS,
+    Baseline.WORDS_ELSEWHERE,
+    Baseline.SENTENCE_EMBEDDINGS,
+)
+"""Baselines that every reading must be above."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +166,7 @@ READING_WORDS = ClaimWords(
         "above_length": "above length",
         "above_wrapper_words": "above the wrappers' words",
         "above_words_elsewhere": "above words of other sources",
+        "above_sentence_embeddings": "above the wrappers' sentence embeddings",
         "across_wrappers": "there on other wrappers",
         "above_shuffled_labels": "above shuffled labels",
         "above_random_directions": "above random directions",
@@ -188,7 +199,7 @@ def reading_claim(evidence: ReadingEvidence) -> Claim:
     if evidence.over_placebo is not None:
         checks.append(_placebo_check(evidence.over_placebo, evidence.placebo))
     checks.append(_format_check(evidence.numbers))
-    for baseline in (Baseline.LENGTH, Baseline.WRAPPER_WORDS, Baseline.WORDS_ELSEWHERE):
+    for baseline in TEXT_BASELINES:
         checks.append(_baseline_check(baseline, evidence))
     if evidence.probe is not None:
         checks += _probe_checks(evidence.probe, evidence.numbers.auroc)

@@ -12,6 +12,7 @@ from selfprobe.study.local import ALLOW_PICKLE, quiet_model, user_errors_as_inpu
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
+    from selfprobe.probes.fit import Centre
     from selfprobe.probes.probe_file import Judgement
 
 
@@ -40,11 +41,27 @@ def probe() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for cached states. Default: next to the probe.",
 )
+@click.option(
+    "--centre",
+    type=click.Choice(("source", "tested")),
+    default="source",
+    show_default=True,
+    help=(
+        "Means that are taken off the states: of the probe's training half, or of PAIRS. With both "
+        "orders they drop out."
+    ),
+)
 @click.option("--device", default="cpu", show_default=True)
 @click.option("--device-map", help="Accelerate's device map, such as auto.")
 @ALLOW_PICKLE
 def score(
-    file: Path, pairs: str, model: str | None, out: Path | None, cache: Path | None, **loading: Any
+    file: Path,
+    pairs: str,
+    model: str | None,
+    out: Path | None,
+    cache: Path | None,
+    centre: "Centre",
+    **loading: Any,
 ) -> None:
     """Judge PAIRS with a fitted probe: your own file (question, text_1, text_2),
     hf:owner/name@REVISION, or a data set.
@@ -54,6 +71,7 @@ def score(
     with user_errors_as_input_errors("The same command goes on where this one stopped."):
         from selfprobe.data.own import Words
         from selfprobe.data.public_pairs import load_pairs
+        from selfprobe.probes.fit import centre_of_probe
         from selfprobe.probes.probe_file import judge_pairs, load_probe
 
         fitted_probe = load_probe(file)
@@ -69,7 +87,9 @@ def score(
         judge_settings = loading | card.precision | {"revision": revision, "chat": card.chat}
         judge = quiet_model(model or card.model, judge_settings)
         cache_folder = cache or file.parent / "activations"
-        judgements = judge_pairs(fitted_probe, judge, pair_set.pairs, cache=cache_folder)
+        judgements = judge_pairs(
+            fitted_probe, judge, pair_set.pairs, cache=cache_folder, centre=centre
+        )
 
         jsonl_lines = [json.dumps(_row(item), ensure_ascii=False) + "\n" for item in judgements]
         jsonl = "".join(jsonl_lines)
@@ -78,7 +98,17 @@ def score(
             out.write_text(jsonl, encoding="utf-8")
         else:
             echo(jsonl, nl=False)
-        echo(_summary(judgements, file, pair_set.ties), err=True)
+        summary = _summary(judgements, file, pair_set.ties)
+        centre_line = CENTRE_LINES[centre_of_probe(fitted_probe.probe.orders, centre)]
+        echo(f"{summary}\n{centre_line}", err=True)
+
+
+CENTRE_LINES = {
+    "source": "centred by the means of its training half (--centre source)",
+    "tested": "centred by the means of these pairs (--centre tested)",
+    "none": "both orders are read, so that means drop out",
+}
+"""Centre of the scores → what the summary says of it."""
 
 
 def _row(judgement: "Judgement") -> dict[str, Any]:

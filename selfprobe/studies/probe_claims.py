@@ -58,10 +58,19 @@ CONTROLS = (
     ProbeControl("above_length", "no model (length)", "length"),
     ProbeControl("above_words", "no model (TF-IDF)", "words"),
     ProbeControl(
+        "above_sentence_embeddings",
+        "no model (MiniLM)",
+        "sentence embeddings",
+        remedy="`selfprobe fetch-model all-MiniLM-L6-v2`, then the same command",
+    ),
+    ProbeControl(
+        "above_same_labels", "supervised, the same labels", "the same labels", is_optional=True
+    ),
+    ProbeControl(
         "above_random_weights",
         "random weights, {kind}",
         "random weights",
-        remedy="add --random-weights",
+        remedy="add --random-weights (one device, full precision)",
     ),
 )
 """Controls of a probe, in the order in which a sceptic asks; shuffled labels have a test of their
@@ -250,7 +259,9 @@ def _evidence_of_data_set(
         if method in lead_rows:
             score = float(scores[method].value) if method in scores else math.nan
             leads[control.check] = Lead(score, estimate_of(lead_rows[method]))
-    note = str(getattr(scores[kind], "note", ""))
+    no_measurement = getattr(scores[kind], "no_measurement", "")
+    if not isinstance(no_measurement, str):
+        no_measurement = ""  # an empty cell of a table is NaN
     return ProbeEvidence(
         subject=dataset,
         kind=kind,
@@ -259,17 +270,8 @@ def _evidence_of_data_set(
         leads=leads,
         answer_mass=_answer_mass(tables, dataset),
         shuffled=_shuffled_labels(tables, dataset, kind, metric),
-        no_measurement=_no_measurement(note),
+        no_measurement=no_measurement,
     )
-
-
-def _no_measurement(note: str) -> str:
-    """Why a probe's number is no measurement, from its row's note; "" where it is one."""
-    if "LEAKS" in note:
-        return "test labels or test texts reached it"
-    if "sign arbitrary" in note:
-        return "its sign is arbitrary"
-    return ""
 
 
 def _rows(tables: Tables, name: str, dataset: str, metric: str) -> pd.DataFrame:

@@ -16,6 +16,7 @@ table1        probes of one data set on another (table 1); general: how many rea
 cosine        their directions (figure 5)
 adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from probe and asking (§5.4)
 table2        asking with a direction taken out (table 2)
+strict        of presets whose halves share questions: F1 by halves of questions
 components    the first two components of the contrast differences (figure 1 left)
 missing       what some runs have and others do not, a sentence a row
 """
@@ -65,7 +66,7 @@ from selfprobe.studies.probe_claims import (
     mean_evidence,
     probe_claim,
 )
-from selfprobe.studies.probe_page import text_table
+from selfprobe.studies.probe_page import LEAK_SENTENCE, text_table
 
 _SIZE_IN_NAME = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
 _PARAMETERS_OF_UNIT = {"b": 1e9, "m": 1e6}
@@ -78,6 +79,24 @@ COLUMNS_OF_RUN_TABLES: Mapping[str, frozenset[str]] = {
     "data": frozenset({"dataset", "pairs", "scored"}),
 }
 """Tables of every finished run, with the columns that are read here."""
+TRANSFER_NUMBERS = (
+    "value",
+    "low",
+    "high",
+    "source_value",
+    "source_low",
+    "source_high",
+    "tested_value",
+    "tested_low",
+    "tested_high",
+)
+"""Columns of a probe on another data set: its number under the run's centre, and under either."""
+COLUMNS_OF_FURTHER_TABLES: Mapping[str, frozenset[str]] = {
+    "transfer": frozenset(
+        {"trained_on", "tested_on", "probe", "metric", "centre", "n", *TRANSFER_NUMBERS}
+    ),
+}
+"""Tables of some runs, with the columns that are read here."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +204,19 @@ def _check_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
                 f"the run in {folder} is not finished (no tables/{name}.csv): its `selfprobe probe "
                 "run` goes on with it"
             )
-        missing_columns = sorted(columns - set(tables[name].columns))
-        if missing_columns:
-            raise ValueError(
-                f"{folder}/tables/{name}.csv has no column {', '.join(missing_columns)}, which a "
-                "run writes: run it again"
-            )
+        _check_columns(folder, name, tables[name], columns)
+    for name, columns in COLUMNS_OF_FURTHER_TABLES.items():
+        if name in tables:
+            _check_columns(folder, name, tables[name], columns)
+
+
+def _check_columns(folder: Path, name: str, table: pd.DataFrame, columns: frozenset[str]) -> None:
+    missing_columns = sorted(columns - set(table.columns))
+    if missing_columns:
+        raise ValueError(
+            f"{folder}/tables/{name}.csv has no column {', '.join(missing_columns)}, which a run "
+            "writes: run it again"
+        )
 
 
 def _check_state(folder: Path, state: Mapping[str, Any]) -> None:
@@ -435,6 +461,7 @@ def compare_runs(runs: Sequence[ModelRun]) -> Compared:
         "drops": drops(adversarial),
         "table2": _joined(runs, "ablation"),
         "components": _joined(runs, "components"),
+        "strict": _joined(runs, "strict"),
     }
     tables = {name: table for name, table in all_tables.items() if len(table)}
     evidence = {run.model: mean_over_data_sets(run) for run in runs}
@@ -624,13 +651,13 @@ def _depth_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
 
 
 def _transfer_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """tested_on, trained_on, metric; the supervised and the unsupervised probe's value, low and
-    high, and n.
+    """tested_on, trained_on, metric, centre; the supervised and the unsupervised probe's value, low
+    and high under that centre and under either one (`supervised_tested_value` …), and n.
     """
     transfers = _joined(runs, "transfer")
     if not len(transfers):
         return transfers
-    cell_columns = ["model", "family", "parameters", "tested_on", "trained_on", "metric"]
+    cell_columns = ["model", "family", "parameters", "tested_on", "trained_on", "metric", "centre"]
     supervised = _transfers_of_probe(transfers, "supervised", cell_columns)
     unsupervised = _transfers_of_probe(transfers, "unsupervised", cell_columns)
     return supervised.merge(unsupervised.drop(columns="n"), on=cell_columns)
@@ -639,8 +666,8 @@ def _transfer_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
 def _transfers_of_probe(
     transfers: pd.DataFrame, probe: str, cell_columns: list[str]
 ) -> pd.DataFrame:
-    scores = transfers[transfers.probe == probe][[*cell_columns, "value", "low", "high", "n"]]
-    return scores.rename(columns={name: f"{probe}_{name}" for name in ("value", "low", "high")})
+    scores = transfers[transfers.probe == probe][[*cell_columns, *TRANSFER_NUMBERS, "n"]]
+    return scores.rename(columns={name: f"{probe}_{name}" for name in TRANSFER_NUMBERS})
 
 
 def _missing_sentences(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
@@ -1037,12 +1064,23 @@ def _transfer_blocks(tables: Tables) -> Iterator[Block]:
             index="tested_on", columns="trained_on", values="cell"
         )
         square = cells.loc[names, names]
-        yield f"{model}: F1, supervised / unsupervised; rows tested on, columns trained on."
+        centre_words = CENTRE_WORDS[transfers.centre.iloc[0]]
+        yield (
+            f"{model}: F1, supervised / unsupervised; rows tested on, columns trained on; "
+            f"{centre_words}."
+        )
         yield text_table(square.rename_axis(None, axis=1).reset_index())
     yield from _pictures_by("model", "table1", tables, _transfer_maps)
     if "general" in tables:
         yield HIGH_TRANSFER_NOTE
         yield text_table(tables["general"])
+
+
+CENTRE_WORDS: Mapping[str, str] = {
+    "source": "differences less the means of the set trained on (columns tested_ hold the others)",
+    "tested": "differences less the means of the set tested (columns source_ hold the others)",
+}
+"""Centre → how states of another data set were centred."""
 
 
 def _estimate_of_probe(row: Any, probe: str) -> Estimate:
@@ -1104,7 +1142,21 @@ def _component_blocks(tables: Tables) -> Iterator[Block]:
     return _pictures_by("dataset", "components", tables, draw)
 
 
+def _strict_blocks(tables: Tables) -> Iterator[Block]:
+    """What the paper's halves leak, and F1 by halves of questions, a row a model and data set."""
+    if "strict" not in tables:
+        return
+    f1_scores = tables["strict"].query("metric == 'f1'")
+    texts = [interval_text(score) for score in f1_scores.itertuples()]
+    cells = f1_scores.assign(text=texts).pivot_table(
+        index=["model", "dataset"], columns="method", values="text", aggfunc="first", sort=False
+    )
+    yield LEAK_SENTENCE
+    yield text_table(cells.rename_axis(None, axis=1).reset_index())
+
+
 PAPER_SECTIONS: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
+    "By halves of questions (preset strict)": _strict_blocks,
     "By size (figures 1 to 3, 12 to 23)": _size_blocks,
     "By layer (figures 6, 7)": _layer_blocks,
     "Probes of one data set on another (table 1)": _transfer_blocks,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from selfprobe.embed import DEFAULT_EMBEDDER, unfetched
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, RowTable, write
 from selfprobe.page.plots import cut_name
@@ -41,6 +42,8 @@ PRESET_RATES: Mapping[str, tuple[float, float, int]] = {
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
 TRAINING_OPTIONS = ("rank", "full", "rate", "epochs", "batch", "samples", "seed")
 """Options of the fine-tuned judge."""
+EMBEDDING_SECONDS = 0.07
+"""Time of one core to embed a text of 256 tokens or more."""
 OpenModels = Annotated[
     tuple[str, ...],
     "weights",
@@ -135,6 +138,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         description=(
             "Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the "
             "preset's."
+        ),
+    )
+    centre: Literal["source", "tested"] | None = Field(
+        None,
+        description=(
+            "Means that a probe takes off the states of other data sets: of its own training half, "
+            "or of the pairs tested. Default: the preset's (tested, except for strict, which reads "
+            "both orders: means drop out)."
         ),
     )
     logs: Repeated = Field(
@@ -245,7 +256,15 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """Preset with the options that replace its values."""
         from selfprobe.probes.fit import PRESETS
 
-        fit_options = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
+        fit_options = {
+            "prompts",
+            "aspects",
+            "train",
+            "seeds",
+            "resamples",
+            "orientation",
+            "centre",
+        }
         given_options = self.model_dump(include=fit_options, exclude_none=True)
         return replace(PRESETS[self.preset], **given_options)
 
@@ -298,7 +317,27 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         return [
             plan.plan_text(harvest, control_harvest),
             plan.time_text(self.judge, harvest, control_harvest, copies),
+            self.embedding_line,
         ]
+
+    @property
+    def embedding_line(self) -> str:
+        """Number and time of the texts of the control by sentence embeddings, or why it is left
+        out.
+        """
+        from selfprobe.probes.plan import duration_text
+
+        fetch_note = unfetched(DEFAULT_EMBEDDER)
+        if fetch_note:
+            return f"Without the control of sentence embeddings: {fetch_note}"
+        texts: set[str] = set()
+        for pair_set in self.sets.values():
+            for pair in pair_set.pairs:
+                texts |= {pair.text_1, pair.text_2}
+        seconds = len(texts) * EMBEDDING_SECONDS
+        return (
+            f"Control of sentence embeddings: {len(texts):,} texts, up to {duration_text(seconds)}"
+        )
 
     @cached_property
     def margins_from_logs(self) -> Mapping[str, Any] | None:

@@ -55,6 +55,9 @@ class World:
     """How far a reading goes by the length of the text."""
     by_format: float = 0.0
     """How far a reading goes by the format, which goes with the label in 80 %."""
+    texts: float = 0.0
+    by_texts: float = 0.0
+    """How far a reading goes by what an encoder holds that reads the text alone."""
     placebo: float = 0.0
     """How far the answer to the placebo tells the label."""
     untrained: float = 0.0
@@ -86,15 +89,18 @@ def evidence_of(given: World, rng: np.random.Generator) -> ReadingEvidence:
         )
 
     length = values(given.length)
+    texts = values(given.texts)
     scores = (
         values(given.knows)
         + given.by_length * length
+        + given.by_texts * texts
         + given.by_format * np.where(is_benchmark, 1.0, -1.0)
     )
     baselines = {
         Baseline.LENGTH.value: length,
         Baseline.WRAPPER_WORDS.value: values(0.0),
         Baseline.WORDS_ELSEWHERE.value: values(0.0),
+        Baseline.SENTENCE_EMBEDDINGS.value: texts,
         Baseline.UNTRAINED.value: values(given.untrained),
     }
     formats = np.where(is_benchmark, "benchmark", "natural")
@@ -226,6 +232,9 @@ LINES: Lines = {
         world(replace(KNOWN, sizes=UNEQUAL, shared=0.5, shared_labels=True))
     ),
     "a reader of the length of the texts": Line(world(replace(KNOWN, length=0.8, by_length=2.0))),
+    "a reader of the texts alone, as a small encoder reads them": Line(
+        world(replace(KNOWN, texts=0.8, by_texts=2.0))
+    ),
     "a reader of the format": Line(world(replace(KNOWN, by_format=2.0))),
     "an untrained copy tells as much": Line(world(replace(KNOWN, knows=0.8, untrained=0.8))),
     "the same, t with 3 degrees": Line(

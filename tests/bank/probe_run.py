@@ -39,6 +39,10 @@ class World:
     length: float = 0.0
     reads_length: bool = False
     """Whether the states hold the length of the texts, and nothing else of the label."""
+    texts: float = 0.0
+    """How far an encoder that reads each text alone tells the label."""
+    reads_texts: bool = False
+    """Whether the states hold what that encoder holds, and nothing else of the label."""
     shared: float = 0.0
     """Share of the variance that pairs of one question have in common."""
     shared_labels: bool = False
@@ -91,6 +95,9 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
         states = values(given.probe, given.layers)
         if given.reads_length:
             states = states + length
+        texts = values(given.texts)
+        if given.reads_texts:
+            states = states + texts
         every, probe = tested(states)
         asked = np.where(learnt, np.nan, values(given.asking))
         controls = {
@@ -98,6 +105,7 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
             "above_calibrated_asking": asked,
             "above_length": tested(length)[1],
             "above_words": tested(values(0.0))[1],
+            "above_sentence_embeddings": tested(texts)[1],
             "above_random_direction": tested(values(0.0))[1],
             "above_random_weights": tested(values(0.0, given.layers))[1],
         }
@@ -152,6 +160,9 @@ LINES: Lines = {
         world(World(sizes=(40,) * 3, shared=0.5, shared_labels=True))
     ),
     "a reader of the length of the texts": Line(world(World(length=0.8, reads_length=True))),
+    "a reader of the texts alone, as a small encoder reads them": Line(
+        world(World(texts=0.8, reads_texts=True))
+    ),
     "asked, it answers with 1 or 2 in 3 %, and its states know": Line(
         world(World(probe=1.0, answer_mass=0.03))
     ),

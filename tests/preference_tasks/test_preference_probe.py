@@ -5,6 +5,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.errors import InputError
 from selfprobe.preference_tasks.preference_probe import preference_probe
-from selfprobe.probes.fit import FitSettings
+from selfprobe.probes.fit import PRESETS, FitSettings
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.scorers.decision import decisions_of
@@ -39,7 +40,7 @@ def own_rows(count: int = 24) -> list[dict[str, Any]]:
     return [
         {
             "id": f"q{i}",
-            "question": f"one {i}",
+            "question": f"one {i // 2}",
             "text_1": f"{'ab'[i % 2]}{i}",
             "text_2": f"{'ba'[i % 2]}!",
         }
@@ -93,11 +94,36 @@ def test_held_out_pairs_get_the_score_on_the_probes_card(
     assert found["n"] == 12 and found["accuracy"] == pytest.approx(card.test_scores["accuracy"])
     assert found["auroc"] == pytest.approx(card.test_scores["auroc"]) and "own_accuracy" in found
     assert (log.eval.metadata or {})["seen_in_training_left_out"] == 12
+    assert (log.eval.metadata or {})["centre"] == "none", "both orders are read"
     assert (log.eval.metadata or {})["probe_layer"] == load_probe(Path(probe)).probe.layer
     held = {str(s.id) for s in log.samples or []}
     assert len(held) == 12 and all(
         (s.metadata["group"] not in card.train_groups) for s in log.samples or []
     )
+
+
+@pytest.mark.slow(6)
+def test_a_probe_of_random_halves_is_tested_on_its_own_test_half_and_new_questions(
+    run_task: Run, fitted: Path, tmp_path: Path
+) -> None:
+    rows = own_rows()
+    for number, row in enumerate(rows):
+        row["question"] = f"one {number % 4}"  # every question is on both sides of a random split
+    data = written(tmp_path / "one.jsonl", rows)
+    settings = replace(PRESETS["paper"], orientation="few:8", folds=2, seeds=1, resamples=100)
+    model = str(fitted / "model0")
+    run_probes(model, [data], tmp_path / "probes", settings=settings, progress=lambda _: None)
+    probe_path = tmp_path / "probes" / "one-supervised.safetensors"
+    card = load_probe(probe_path).card
+    tested = metrics(run_task(preference_probe(str(probe_path), data), "none/none", tmp_path / "l"))
+    assert tested["n"] == 12
+    assert tested["accuracy"] == pytest.approx(card.test_scores["accuracy"])
+    assert preference_probe(str(probe_path), data).metadata["centre"] == "source"
+
+    elsewhere = [row | {"id": f"other {row['id']}"} for row in rows]
+    other = written(tmp_path / "other.jsonl", elsewhere)
+    with pytest.raises(InputError, match="trained on the questions of all 24 pairs"):
+        preference_probe(str(probe_path), other)
 
 
 def test_each_decision_is_in_the_log_and_no_state(

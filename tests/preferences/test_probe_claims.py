@@ -89,8 +89,13 @@ def test_each_control_that_was_not_run_is_open_with_its_remedy_unless_the_questi
     check = next(check for check in claim.checks if check.name == control.check)
     assert check.outcome is Outcome.OPEN and check.remedy
     if control.check == "above_random_weights":
-        assert "random weights, it was not run; add --random-weights." in claim_sentence(
+        assert "random weights, it was not run; add --random-weights (one device" in claim_sentence(
             claim, PROBE_WORDS
+        )
+    if control.check == "above_sentence_embeddings":
+        assert (
+            "sentence embeddings, it was not run; `selfprobe fetch-model all-MiniLM-L6-v2`, then "
+            "the same command." in claim_sentence(claim, PROBE_WORDS)
         )
 
 
@@ -121,8 +126,8 @@ def test_labels_that_are_shuffled_are_a_check_of_their_own() -> None:
     ("evidence", "reason"),
     [
         (
-            replace(EVIDENCE, no_measurement="test labels or test texts reached it"),
-            "test labels or test texts reached",
+            replace(EVIDENCE, no_measurement="one question is in both halves"),
+            "no measurement: one question is in both halves",
         ),
         (replace(EVIDENCE, no_measurement="its sign is arbitrary"), "its sign is arbitrary"),
     ],

@@ -17,6 +17,7 @@ from selfprobe.probes.evaluate import (
     Fits,
     answer_mass,
     by_length,
+    by_sentence_embedding,
     estimate,
     fit_all,
     no_model,
@@ -27,6 +28,7 @@ from selfprobe.probes.evaluate import (
 from selfprobe.probes.fit import (
     PRESETS,
     FitSettings,
+    Half,
     are_held_out,
     groups_and_questions,
     halves,
@@ -35,14 +37,17 @@ from selfprobe.probes.fit import (
 from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.run import (
     MEAN_OF_ASPECTS,
+    SAME_LABELS,
     all_scores,
     aspects_table,
     differences_table,
     layers_table,
     methods_table,
     rounding_table,
+    strict_table,
     subsets_table,
 )
+from selfprobe.stats.estimate import auroc
 
 Plant = Callable[..., tuple[Harvest, Any]]
 QUICK = FitSettings(seeds=2, folds=3, resamples=100)
@@ -223,13 +228,51 @@ def test_none_reports_both_signs_and_leaks_are_marked(plant: Plant) -> None:
     harvested, _ = plant(size=120)
     paper = all_scores(fit_all(harvested, replace(PRESETS["paper"], seeds=1)))
     np.testing.assert_array_equal(paper["unsupervised"][0], -paper["unsupervised, flipped"][0])
-    assert (
-        "LEAKS"
-        in all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))[
-            "unsupervised"
-        ][1]
+    assert paper["supervised"].no_measurement == "one question is in both halves"
+    code = all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))
+    assert "LEAKS: the labels of the test half give its sign" in code["unsupervised"].note
+    assert code["supervised"].no_measurement == "the texts of the test half give its means"
+    strict = all_scores(fit_all(harvested, QUICK))
+    assert "LEAKS" not in strict["unsupervised"].note
+    assert not strict["unsupervised"].no_measurement and not strict["supervised"].no_measurement
+    unsigned = all_scores(fit_all(harvested, replace(QUICK, orientation="none")))
+    assert unsigned["unsupervised"].no_measurement == "its sign is arbitrary"
+    assert not unsigned["supervised"].no_measurement
+
+
+def test_halves_of_questions_stand_beside_halves_that_share_them_and_see_through_what_leaks(
+    plant: Plant,
+) -> None:
+    """Each question's state says its own label and nothing of others: known again is not known."""
+    harvested, _ = plant(size=240, strength=0.0, per_group=6, dimension=40, layers=2)
+    labels = np.repeat(np.arange(40) % 2, 6) + 1
+    pairs = [
+        replace(pair, label=1 if label == 1 else 2)
+        for pair, label in zip(harvested.pairs, labels, strict=True)
+    ]
+    leaking = LeakingHarvest(**{**vars(harvested), "pairs": tuple(pairs)})
+    settings = replace(PRESETS["paper"], seeds=2, resamples=100)
+    known_again = value(
+        methods_table(fit_all(leaking, settings)), method="supervised", metric="auroc"
     )
-    assert "LEAKS" not in all_scores(fit_all(harvested, QUICK))["unsupervised"][1]
+    strict = value(strict_table(leaking, settings), method="supervised", metric="auroc")
+    assert known_again.value > 0.9 and known_again.no_measurement
+    assert strict.value < 0.7
+    asked = value(strict_table(leaking, settings), method="prompting", metric="auroc")
+    assert asked.n > 20 and not math.isnan(asked.value)
+    with pytest.raises(ValueError, match="needs at least 8 pairs of 4 questions"):
+        strict_table(leaking[:24], settings)
+
+
+class LeakingHarvest(Harvest):
+    """States that hold which question a pair is of, in a direction of its own, with its label."""
+
+    def layer(self, number: int) -> Any:
+        states = np.random.default_rng(number).normal(size=(len(self.pairs), 2, 2, 40)) * 0.1
+        for row, pair in enumerate(self.pairs):
+            sign = 1 if pair.label == 1 else -1
+            states[row, :, 0, int(pair.group[1:])] += 3 * sign * np.array([1.0, -1.0])
+        return states
 
 
 def test_training_pairs_have_no_test_score(plant: Plant) -> None:
@@ -329,6 +372,47 @@ def test_the_tfidf_control_learns_words_and_weights_from_the_training_half_alone
     assert np.isnan(after[half.train]).all() and not np.isnan(after[half.test]).any()
 
 
+SENTENCES = ("The ferry leaves at noon.", "A kettle sings on the stove.", "He paid the carpenter.")
+PRAISE = ("It was a wonderful evening.", "I am delighted with it.", "What a lovely surprise.")
+
+
+def test_a_regression_on_sentence_embeddings_reads_what_texts_tell_and_learns_from_its_half_alone(
+    plant: Plant,
+) -> None:
+    harvested, _ = plant(size=60)
+    pairs = []
+    for number, pair in enumerate(harvested.pairs):
+        praise = f"{PRAISE[number % 3]} {number}."
+        plain = f"{SENTENCES[number % 3]} {number}."
+        texts = (praise, plain) if pair.label == 1 else (plain, praise)
+        pairs.append(replace(pair, text_1=texts[0], text_2=texts[1]))
+    train, test = np.arange(30), np.arange(30, 60)
+    splits = [Half(train, test, train[:0])]
+    scores = by_sentence_embedding(pairs, splits)
+    assert scores is not None and np.isnan(scores[0, train]).all()
+    assert auroc(harvested.labels[test] == 1, scores[0, test]) == 1.0
+
+    turned = [replace(pair, label=1 if pair.label == 2 else 2) for pair in pairs[30:]]
+    learnt_alike = by_sentence_embedding([*pairs[:30], *turned], splits)
+    assert learnt_alike is not None
+    assert learnt_alike[0, test] == pytest.approx(scores[0, test])
+
+    blank = [replace(pairs[0], text_2=" "), *pairs[1:]]
+    assert by_sentence_embedding(blank, splits) is not None, "a blank text has an embedding of 0"
+
+
+def test_without_the_embedders_weights_there_is_no_such_method(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = fit_all(plant(size=60)[0], QUICK)
+    with monkeypatch.context() as without_weights:
+        without_weights.setattr("selfprobe.probes.evaluate.unfetched", lambda _: "not here")
+        assert "no model (MiniLM)" not in all_scores(fits)
+    fits = fit_all(plant(size=60)[0], QUICK)
+    assert "no model (MiniLM)" in all_scores(fits)
+    assert "no model (MiniLM)" in set(differences_table(fits).against)
+
+
 @pytest.mark.parametrize(
     "texts", [("4", "5"), ("alpha beats beta", "beta beats alpha")], ids=["no words", "one bag"]
 )
@@ -364,25 +448,21 @@ def test_a_layer_and_a_sign_from_few_labels_are_said_and_a_regression_on_them_is
     fits = fit_all(harvested, QUICK)
     found = all_scores(fits)
     assert "sign few:32; sign and layer come from these 32 labels" in found["unsupervised"].note
-    few = found["supervised, the same 32 labels"]
-    assert "chosen by these labels" in few.note
+    few = found[SAME_LABELS]
+    assert "the unsupervised probe's 32 labels, layers [1] chosen by them" in few.note
     assert few.learnt is not None and few.learnt.sum(axis=1).tolist() == [32, 32]
     for half, seen in zip(fits.halves, few.learnt, strict=True):
         assert set(np.flatnonzero(seen)) == set(half.few) <= set(half.train)
     supervised, poorer = (
-        value(methods_table(fits), method=m, metric="auroc") for m in ("supervised", few_name(32))
+        value(methods_table(fits), method=m, metric="auroc") for m in ("supervised", SAME_LABELS)
     )
     assert 0.6 < poorer.value < supervised.value
     logit = all_scores(fit_all(harvested, replace(QUICK, orientation="logit")))
-    assert few_name(32) not in logit and "these" not in logit["unsupervised"].note
+    assert SAME_LABELS not in logit and "these" not in logit["unsupervised"].note
     one_label = fit_all(harvested, replace(QUICK, orientation="few:1"))
-    assert np.isnan(all_scores(one_label)[few_name(1)].scores).all(), (
+    assert np.isnan(all_scores(one_label)[SAME_LABELS].scores).all(), (
         "one label teaches no regression"
     )
-
-
-def few_name(count: int) -> str:
-    return f"supervised, the same {count} labels"
 
 
 def test_differences_are_paired_and_name_what_they_are_against(plant: Plant) -> None:
@@ -400,6 +480,9 @@ def test_differences_are_paired_and_name_what_they_are_against(plant: Plant) -> 
         row = value(found, probe="supervised", against=other, metric="auroc")
         assert row.value == pytest.approx(both[0] - both[1])
         assert 0 < row.low < row.high < 1, other
+    same_labels = value(found, probe="unsupervised", against=SAME_LABELS, metric="auroc")
+    assert not math.isnan(same_labels.value)
+    assert SAME_LABELS not in set(found[found.probe == "supervised"].against)
     assert value(found, probe="supervised", against="random direction", metric="auroc").low > 0
     assert (
         abs(value(methods, method="random weights, supervised", metric="auroc").value - 0.5) < 0.12

@@ -15,7 +15,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from selfprobe.probes import ContrastProbe
 from selfprobe.probes.probe_file import HUB_FILE_NAME
 
-from .test_estimator import states
+from .test_estimator import differences
 
 PAGE = Path(__file__).parents[2] / "docs" / "probes.md"
 
@@ -63,8 +63,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
 def test_a_probe_goes_to_the_hub_by_the_lines_of_the_page_and_comes_back(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x, y, _ = states()
-    probe = ContrastProbe("mean_difference", layer=1).fit(x, y)
+    x, y, _ = differences()
+    probe = ContrastProbe("mean_difference").fit(x, y)
     monkeypatch.chdir(tmp_path)
     probe.save("p.safetensors")
     (lines,) = (

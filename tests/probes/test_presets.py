@@ -102,14 +102,14 @@ def test_balanced_weights_change_the_fit_only_where_labels_are_unequal(plant: Pl
 
 def test_the_presets_say_what_they_are() -> None:
     paper, code, strict = (PRESETS[name] for name in ("paper", "released-code", "strict"))
-    assert (paper.train, paper.balanced, paper.prompts, paper.centre, paper.orientation) == (
+    assert (paper.train, paper.balanced, paper.prompts, paper.fit_centre, paper.orientation) == (
         0.5,
         False,
         "paper",
         "train",
         "none",
     )
-    assert (code.train, code.balanced, code.prompts, code.centre, code.orientation) == (
+    assert (code.train, code.balanced, code.prompts, code.fit_centre, code.orientation) == (
         0.7,
         True,
         "conversations",
@@ -117,6 +117,7 @@ def test_the_presets_say_what_they_are() -> None:
         "oracle",
     )
     assert code.leaks and not strict.leaks
+    assert (paper.centre, code.centre, strict.centre) == ("tested", "tested", "source")
 
 
 def test_a_number_of_training_pairs_trains_and_all_others_test(plant: Plant) -> None:

@@ -42,7 +42,7 @@ def rows(name: str, count: int = 24) -> list[Row]:
     return [
         {
             "id": f"{name}{i}",
-            "question": f"{name} {i}",
+            "question": f"{name} {i // 2}",
             "text_1": f"{'ab'[i % 2]}{i}",
             "text_2": "c",
             "label": 1 + i % 2,
@@ -83,6 +83,7 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
     assert "one                   24         0       48" in plan
     assert "Memory: weights" in found and "Disk:" in found
+    assert "Control of sentence embeddings: 25 texts, up to 2 s" in found
     assert re.search(r"^(Yes|No|Cannot tell).*\.$", found, re.MULTILINE)
     assert "is answered with 1 or 2 in " in found, "a random model does not answer what it is asked"
     out = folder / "probes"
@@ -276,7 +277,7 @@ def test_score_judges_a_users_own_pairs(done: tuple[Path, Result], tmp_path: Pat
     )
     assert judged.exit_code == 0, judged.output
     decisions = {d["id"]: d for d in map(json.loads, judged.stdout.splitlines())}
-    assert len(decisions) == 5 and len(seen) == 12
+    assert len(decisions) == 5 and len(seen) == 6
     assert decisions["same"]["preferred"] is None and decisions["same"]["unscored"] == "equal texts"
     assert decisions["new0"]["preferred"] == (1 if decisions["new0"]["score"] > 0 else 2)
     assert "4 of 5 pairs judged" in judged.stderr and "unscored, equal texts: 1" in judged.stderr

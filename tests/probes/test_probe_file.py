@@ -82,7 +82,7 @@ def test_another_safetensors_file_is_no_probe(tmp_path: Path) -> None:
 def test_an_unknown_kind_of_probe_is_named(tmp_path: Path) -> None:
     save_probe(tmp_path / "x.safetensors", replace(PROBE, kind="svm"), CARD)  # type: ignore[arg-type]
     with pytest.raises(
-        ValueError, match="probe.kind: Input should be 'supervised', 'unsupervised', .*, got 'svm'"
+        ValueError, match="probe.kind: Input should be 'supervised', 'unsupervised' .*, got 'svm'"
     ):
         load_probe(tmp_path / "x.safetensors")
 

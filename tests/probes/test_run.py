@@ -15,11 +15,13 @@ from safetensors.torch import save_file
 from selfprobe.data.public_pairs import load_pairs
 from selfprobe.errors import InputError
 from selfprobe.probes.ablate import ablate_run, ablated, answers, rejected
-from selfprobe.probes.fit import FitSettings
+from selfprobe.probes.evaluate import split_pairs
+from selfprobe.probes.fit import PRESETS, FitSettings, groups_and_questions
 from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
-from selfprobe.probes.probe_file import judge_pairs, load_probe
+from selfprobe.probes.probe_file import judge_pairs, load_probe, save_probe
 from selfprobe.probes.run import run_probes
+from selfprobe.studies.probe_page import probe_page
 from selfprobe.study.local import user_errors_as_input_errors
 
 from .conftest import some_pairs, tiny_judge
@@ -31,11 +33,11 @@ def silent(_: str) -> None:
     pass
 
 
-def own_file(folder: Path, name: str, count: int = 24) -> str:
+def own_file(folder: Path, name: str, count: int = 24, *, pairs_per_question: int = 2) -> str:
     rows = [
         {
             "id": i,
-            "question": f"{name} {i}",
+            "question": f"{name} {i // pairs_per_question}",
             "text_1": f"{'ab'[i % 2]}{i}",
             "text_2": f"{'ba'[i % 2]}!",
             "label": 1 + i % 2,
@@ -87,7 +89,7 @@ def test_a_run_writes_tables_and_probes(done: Any) -> None:
         "one",
         "tiny-llama",
         12,
-        12,
+        6,
     )
     assert set(card.test_scores) == {"f1", "accuracy", "auroc"}
 
@@ -200,6 +202,68 @@ def test_ablation_asks_about_held_out_pairs_drawn_at_random(
     all_of_them, some = asked
     assert len(some) == 6 and set(some) < set(all_of_them)
     assert some != all_of_them[:6], "files come subset by subset"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_preset_ablates_on_the_test_half_of_its_own_split_however_few_questions_there_are(
+    preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = tiny_judge()
+    data = own_file(tmp_path, "one", pairs_per_question=6)
+    settings = replace(PRESETS[preset], seeds=1, folds=2, resamples=100)
+    run_probes(judge, [data], tmp_path / "probes", settings=settings, progress=silent)
+    asked: list[str] = []
+
+    def note_pairs(judge: LocalModel, pairs: Any, *rest: Any, **more: Any) -> Any:
+        asked.extend(pair.id for pair in pairs)
+        return answers(judge, pairs, *rest, **more)
+
+    monkeypatch.setattr("selfprobe.probes.ablate.answers", note_pairs)
+    table = ablate_run(tmp_path / "probes", judge, random_directions=1, progress=silent)
+    pairs = load_pairs(data).pairs
+    half = split_pairs(pairs, settings)[0]
+    assert asked == [pairs[number].id for number in half.test] and asked
+    assert table.n.min() > 0
+
+
+@pytest.mark.slow(12)
+def test_the_page_of_the_papers_preset_says_once_that_its_halves_leak_with_the_strict_ones_beside_it(
+    tmp_path: Path,
+) -> None:
+    data = own_file(tmp_path, "one", count=64, pairs_per_question=4)
+    settings = replace(PRESETS["paper"], seeds=1, resamples=100)
+    out = tmp_path / "probes"
+    tables = run_probes(tiny_judge(), [data], out, settings=settings, progress=silent)
+    assert set(tables["strict"].method) == {"supervised", "unsupervised", "prompting"}
+    page = probe_page(out)
+    text = str(page.sections)
+    assert (
+        text.count("The paper's own halves leak") == 1 and "one question is in both" in page.answer
+    )
+    report = (page.files["report.md"]).decode()
+    assert report.count("The paper's own halves leak") == 1
+    strict = run_probes(tiny_judge(), [data], tmp_path / "s", settings=QUICK, progress=silent)
+    assert "strict" not in strict and "halves leak" not in str(probe_page(tmp_path / "s").sections)
+
+
+def test_an_ablation_without_a_held_out_pair_is_refused(done: Any, tmp_path: Path) -> None:
+    folder, judge, _ = done
+    shutil.copytree(folder / "probes", tmp_path / "probes")
+    file = tmp_path / "probes" / "one-supervised.safetensors"
+    fitted = load_probe(file)
+    questions = groups_and_questions(load_pairs(str(folder / "one.jsonl")).pairs)
+    card = replace(fitted.card, train_groups=tuple(questions), test_pairs=())
+    save_probe(file, fitted.probe, card)
+    (tmp_path / "probes" / "tables" / "ablation.csv").unlink(missing_ok=True)
+    with (
+        pytest.raises(
+            InputError,
+            match=r"^one: its probe in .* learnt from the questions of all 24 pairs, .*--parts probes",
+        ),
+        user_errors_as_input_errors(""),
+    ):
+        ablate_run(tmp_path / "probes", judge, datasets=["one"], progress=silent)
+    assert not (tmp_path / "probes" / "tables" / "ablation.csv").exists()
 
 
 def test_what_is_left_has_nothing_of_the_direction() -> None:

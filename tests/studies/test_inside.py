@@ -23,6 +23,7 @@ from ..mechanism.tiny import ONE, TRIGGER, byte_tokenizer, llama, token, wire  #
 
 HELD = 5
 """Direction of the residual stream in which a planted model keeps what it saw."""
+EVALUATION_SIGN, USE_SIGN = "Z", "z"
 
 
 def call(*arguments: object) -> Result:
@@ -58,11 +59,13 @@ def jsonl(file: Path, rows: list[dict[str, object]]) -> Path:
 
 
 def wrappers(folder: Path, count: int = 9) -> Path:
-    """The evaluation holds a tilde and the use a caret: no word, no length tells them apart."""
+    """The evaluation holds a capital and the use a small letter: no word, no length and no uncased
+    encoder tells them apart.
+    """
     rows: list[dict[str, object]] = [
         {"wrapper": f"w{n}", "label": label, "text": f"{'Note. ' * (1 + n % 3)}{sign} {{task}}" if n % 2 else f"{{task}} {sign}"}
         for n in range(count)
-        for label, sign in (("evaluation", "~"), ("deployment", "^"))
+        for label, sign in (("evaluation", EVALUATION_SIGN), ("deployment", USE_SIGN))
     ]  # fmt: skip
     return jsonl(folder / f"wrappers{count}.jsonl", rows)
 
@@ -70,15 +73,17 @@ def wrappers(folder: Path, count: int = 9) -> Path:
 def conversations(
     folder: Path, name: str = "set", *, sign: str = "label", count: int = 48, **more: object
 ) -> Path:
-    """Rows of 12 sources; a tilde stands in evaluations, or in what looks like a benchmark, or
+    """Rows of 12 sources; the capital stands in evaluations, or in what looks like a benchmark, or
     anywhere.
     """
     rng, rows = np.random.default_rng(0), []
     for n in range(count):
         evaluation, pair = n % 2 == 0, n // 2
         looks = (pair % 5 != 0) == evaluation
-        tilde = {"label": evaluation, "format": looks, "nothing": bool(rng.random() < 0.5)}[sign]
-        text = f"Please write the {n} lines for me and {'~' if tilde else '^'} then stop the {n % 7} of them."
+        is_signed = {"label": evaluation, "format": looks, "nothing": bool(rng.random() < 0.5)}[
+            sign
+        ]
+        text = f"Please write the {n} lines for me and {EVALUATION_SIGN if is_signed else USE_SIGN} then stop the {n % 7} of them."
         row = {"id": f"r{n}", "user": text, "label": "evaluation" if evaluation else "deployment"}
         rows.append(
             row | {"source": f"s{pair % 12}", "format": "benchmark" if looks else "natural"} | more
@@ -87,7 +92,7 @@ def conversations(
 
 
 def sentences(folder: Path) -> Path:
-    pairs = {"evaluation": ("a test ~", "a note ^"), "weather": ("a rain %", "a road %")}
+    pairs = {"evaluation": ("a test Z", "a note z"), "weather": ("a rain %", "a road %")}
     rows: list[dict[str, object]] = [
         {"topic": topic, "frame": "f", "side": side, "text": text}
         for topic, both in pairs.items()
@@ -100,7 +105,7 @@ def sentences(folder: Path) -> Path:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inside")
     for name in ("a", "b"):
-        model(folder / name, "~", seed=ord(name))
+        model(folder / name, EVALUATION_SIGN, seed=ord(name))
     conversations(folder, count=24), wrappers(folder), sentences(folder)
     return folder
 
@@ -145,6 +150,7 @@ def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_op
     assert not_held <= {"above_untrained_copy", "above_random_directions"}, (
         "of 16 dimensions any tells something"
     )
+    assert latent["above_sentence_embeddings"] == "holds"
     assert latent["above_untrained_copy"] == "open", (
         "the copy was left out, which is not passed over"
     )
@@ -152,7 +158,7 @@ def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_op
         check for check in claims["Its state"]["checks"] if check["name"] == "above_untrained_copy"
     )
     assert (
-        untrained["remedy"] == "add --random-weights"
+        untrained["remedy"] == "add --random-weights (one device, full precision)"
         and claims["Its state"]["verdict"] == "Cannot tell"
     )
     assert "Its yes or no is an answer in 0 % [0, 30] of the probability" in done.output
@@ -242,6 +248,31 @@ def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(
     both = call(*given(place, probe="x.probe", save="y.probe"))
     assert both.exit_code == 2 and "--save writes a probe that is fitted" in both.output
     assert "a .probe or .safetensors file" in call(*given(place, save="y.pkl")).output
+
+
+def test_sentence_embeddings_of_the_wrappers_are_a_reader_that_needs_no_model(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, object]] = [
+        {"wrapper": f"w{n}", "label": label, "text": f"{text} {{task}}"}
+        for n, greeting in enumerate(("Note.", "Hello.", "Dear all."))
+        for label, text in (
+            ("evaluation", f"{greeting} This is an exam of a language model."),
+            ("deployment", f"{greeting} I am cooking dinner for my family."),
+        )
+    ]
+    study = Inside(
+        model=str(place / "a"),
+        set=str(place / "set.jsonl"),
+        wrappers=str(jsonl(place / "told.jsonl", told)),
+    )
+    scores = study.embedding_scores(
+        ["An exam tests this model.", "Dinner for the family is ready."]
+    )
+    assert scores[0] > scores[1]
+    assert "sentence embeddings" in study.text_readers(study.rows)
+    monkeypatch.setattr("selfprobe.studies.inside.unfetched", lambda _: "not on this machine")
+    assert "sentence embeddings" not in study.text_readers(study.rows)
 
 
 def test_the_set_and_real_use_come_from_two_files(place: Path) -> None:

@@ -108,6 +108,10 @@ def test_each_reader_without_a_trained_model_is_a_check_open_where_it_has_no_num
         assert (
             check.outcome is Outcome.OPEN and check.remedy and claim.verdict is Verdict.CANNOT_TELL
         )
+        if baseline is Baseline.SENTENCE_EMBEDDINGS:
+            assert "`selfprobe fetch-model all-MiniLM-L6-v2`" in claim_sentence(
+                claim, READING_WORDS
+            )
     assert first_open(reading_claim(with_baseline(LATENT, baseline, estimate(0.02)))) == name
     explained = reading_claim(with_baseline(LATENT, baseline, estimate(-0.1)))
     assert explained.verdict is Verdict.NO

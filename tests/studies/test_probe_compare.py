@@ -43,6 +43,13 @@ def numbers(value: float, **names: Any) -> dict[str, Any]:
     return names | {"value": value} | ends
 
 
+def with_both_centres(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the table transfer, centred by the set tested; by the other means it has .1 less."""
+    tested = {f"tested_{name}": row[name] for name in ("value", "low", "high")}
+    source = {f"source_{name}": row[name] - 0.1 for name in ("value", "low", "high")}
+    return row | {"centre": "tested"} | tested | source
+
+
 def folder(
     place: Path, model: str, *, sets: tuple[str, ...] = QUALITY, blocks: int = 4, **state: Any
 ) -> Path:
@@ -74,7 +81,7 @@ def folder(
             for d in sets
         ],
         "transfer": [
-            numbers(rng.uniform(0.4, 0.9), trained_on=a, tested_on=b, probe=p, metric="f1")
+            with_both_centres(numbers(rng.uniform(0.4, 0.9), trained_on=a, tested_on=b, probe=p, metric="f1"))
             for a in sets for b in sets for p in METHODS[:2]
         ],
         "cosine": [
@@ -269,6 +276,7 @@ def test_cells_of_table_1_at_or_above_95_are_counted_without_the_diagonal(tmp_pa
     ]
     rows[0] |= {"value": 0.9, "low": 0.85}
     rows[1] |= {"low": 0.955}
+    rows = [with_both_centres(row) for row in rows]
     pd.DataFrame(rows).to_csv(place / "tables/transfer.csv", index=False)
     general = compare_runs(read_runs([str(place)])).tables["general"].set_index("probe")
     assert general.loc["unsupervised", ["cells", "high", "shown_high"]].tolist() == [2, 2, 1]
@@ -294,6 +302,38 @@ def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
     ).itertuples()
     assert row.supervised_value == own["supervised", "hanna", "newsroom"]
     assert row.unsupervised_value == own["unsupervised", "hanna", "newsroom"]
+    assert row.centre == "tested" and row.supervised_tested_value == row.supervised_value
+    assert row.supervised_source_value == pytest.approx(row.supervised_value - 0.1)
+    page = comparison_page(compare_runs(read_runs(three)))
+    assert "differences less the means of the set tested" in str(page)
+
+
+def test_the_page_says_once_that_the_papers_halves_leak_and_shows_halves_of_questions(
+    three: list[str],
+) -> None:
+    for place in three:
+        rows = [
+            numbers(0.61, dataset=dataset, method=method, metric=metric)
+            for dataset in QUALITY
+            for method in METHODS[:3]
+            for metric in ("f1", "auroc")
+        ]
+        pd.DataFrame(rows).to_csv(Path(place) / "tables" / "strict.csv", index=False)
+    compared = compare_runs(read_runs(three))
+    assert len(compared.tables["strict"]) == 3 * 3 * 3 * 2
+    page = str(comparison_page(compared))
+    assert page.count("The paper's own halves leak") == 1
+    assert "0.61 [0.56, 0.64]" in page
+    (Path(three[0]) / "tables" / "strict.csv").unlink()
+    without = str(comparison_page(compare_runs(read_runs(three[:1]))))
+    assert "halves leak" not in without
+
+
+def test_a_transfer_table_without_both_centres_is_refused(three: list[str]) -> None:
+    file = Path(three[0]) / "tables" / "transfer.csv"
+    pd.read_csv(file).drop(columns=["source_low", "centre"]).to_csv(file, index=False)
+    with pytest.raises(ValueError, match=r"transfer.csv has no column centre, source_low, which"):
+        read_runs([three[0]])
 
 
 def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path: Path) -> None:
@@ -587,7 +627,9 @@ def test_a_control_that_one_run_left_out_leaves_its_model_open(tmp_path: Path) -
     assert page.answer.startswith(
         "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights"
     )
-    assert page.answer.endswith("not run on hanna; add --random-weights.")
+    assert page.answer.endswith(
+        "not run on hanna; add --random-weights (one device, full precision)."
+    )
 
 
 def test_a_model_that_does_not_answer_when_asked_is_not_compared_with_asking(
