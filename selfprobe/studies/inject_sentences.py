@@ -88,12 +88,13 @@ class SentenceNumbers:
         *shape, sentences, _ = by_question.shape
         matrices = by_question.reshape(-1, sentences, sentences)
         scores = injection.own_names(matrices).mean(axis=1).reshape(shape)
-        return np.moveaxis(scores, 0, 2)
+        by_cell: Floats = np.moveaxis(scores, 0, 2)
+        return by_cell
 
     def scores_at(self, cell: int, *, longest: bool = False) -> Floats:
         """Scores [vector, note, wording] at "which one?", or at "which is the longest?"."""
-        scores = self._scores[cell]
-        return scores[..., WHICH_COUNT:] if longest else scores[..., :WHICH_COUNT]
+        questions = slice(WHICH_COUNT, None) if longest else slice(None, WHICH_COUNT)
+        return self._scores[cell][..., questions]
 
     @cached_property
     def masses(self) -> Floats:

@@ -98,8 +98,8 @@ def test_a_stopped_study_goes_on_and_makes_the_same_tables(
         patched.setattr(AskedModel, "read_cell", interrupted)
         with pytest.raises(BaseException, match="goes on"):
             made_page(judge, tmp_path / "stopped", limit=3, notes=1)
-    read_before = sorted(path.name for path in (tmp_path / "stopped" / "readings").iterdir())
-    assert len(read_before) == 4
+    read_before = len(list((tmp_path / "stopped" / "readings").iterdir()))
+    assert 4 <= read_before < len(list((tmp_path / "whole" / "readings").iterdir()))
     again = made_page(judge, tmp_path / "stopped", limit=3, notes=1)
     for name, frame in whole.parts["notices"].frames.items():
         assert frame.equals(again.parts["notices"].frames[name])
