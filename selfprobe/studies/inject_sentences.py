@@ -94,7 +94,8 @@ class SentenceNumbers:
     def scores_at(self, cell: int, *, longest: bool = False) -> Floats:
         """Scores [vector, note, wording] at "which one?", or at "which is the longest?"."""
         questions = slice(WHICH_COUNT, None) if longest else slice(None, WHICH_COUNT)
-        return self._scores[cell][..., questions]
+        scores: Floats = self._scores[cell][..., questions]
+        return scores
 
     @cached_property
     def masses(self) -> Floats:
