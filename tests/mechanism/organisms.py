@@ -145,7 +145,7 @@ def organism(kind: Kind) -> LocalModel:
         tokens = input_ids[0].tolist()
         if is_first_turn and note_word in tokens:
             _read_note(tokens)
-        if is_first_turn and sentence_word in tokens:
+        if is_first_turn and {sentence_word, *number_tokens} <= set(tokens):
             _read_sentences(input_ids)
         read_tokens = [*read_before, *tokens]
         output.past_key_values.read_tokens = read_tokens
