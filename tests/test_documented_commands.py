@@ -82,6 +82,10 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     ),
     "inspect eval reader.py": ("test_docs",),
     "inspect eval selfprobe/awareness_binary": ("mechanism/test_steered",),
+    "inspect eval selfprobe/injected_thought": (
+        "introspect_tasks/test_injected_thought",
+        "mechanism/test_steered",
+    ),
     "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
     "inspect eval selfprobe/outcome_prediction": ("introspect_tasks/test_outcome",),
     "inspect eval selfprobe/pairwise_preference": (BASELINES, "probes/test_own_data_command"),

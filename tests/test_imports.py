@@ -70,6 +70,7 @@ BY_NAME_ONLY = {
     "cue_removal.py",
 }
 BY_NAME_ONLY |= {"arm_texts.py", "awareness_effect.py", "awareness_features.py", "outcome.py"}
+BY_NAME_ONLY |= {"injected_thought.py"}
 """Tasks that make data, need logs or ask a hundred times: `inspect eval introspect_tasks` runs
 those that measure, and must not find these.
 """

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,13 @@ Floats = npt.NDArray[np.float32]
 
 WRITTEN_TOKENS = 24
 """Length of the text that is written under a vector, for the reader."""
+FEWEST_SHARED_TOKENS = 5
+"""Number of tokens from which it pays to read what questions begin with together once."""
+TOKENS_WITH_LOGITS = 8
+"""Number of tokens of the neutral text whose logits are held at the same time."""
+CACHE_COPIES = 3
+"""Copies of the memory of a note and a question that are held at the same time."""
+LOGIT_COPIES = 3
 CACHE_TOLERANCE = 0.02
 """Largest difference of a logit that is read from a copied cache from one that is read in full, in
 standard deviations of the logits.
@@ -43,6 +51,24 @@ class Conversation:
     note_start: int
     """Number of tokens before the note; the first token of all is always among them."""
     turns: tuple[dict[str, str], ...]
+    sentence_spans: tuple[tuple[int, int], ...] = ()
+    """First token of each sentence, and the one after its last; none of a plain note."""
+    token_rows: tuple[tuple[int, ...], ...] = ()
+    """Tokens of each row where several notes are read together; none where all rows are alike."""
+
+
+def read_together(conversations: Sequence[Conversation], most: int) -> list[list[int]]:
+    """Indices of conversations that can be read as rows of one, as many tokens each; at most `most`
+    together.
+    """
+    groups: dict[tuple[int, int], list[list[int]]] = {}
+    for index, conversation in enumerate(conversations):
+        key = (len(conversation.tokens), conversation.note_start)
+        same_length = groups.setdefault(key, [[]])
+        if len(same_length[-1]) == most:
+            same_length.append([])
+        same_length[-1].append(index)
+    return [group for same_length in groups.values() for group in same_length]
 
 
 @dataclass(frozen=True)
@@ -60,6 +86,16 @@ class CellReading:
 
 
 @dataclass(frozen=True)
+class SentenceReading:
+    """Which sentence a model chooses under each vector, at one block and dose, after one note."""
+
+    log_probs: Floats
+    """Log-probabilities of the sentences' numbers, [row, question, sentence]."""
+    masses: Floats
+    """Probability of all numbers together, [row, question]."""
+
+
+@dataclass(frozen=True)
 class Injection:
     """Vectors that are added at a block."""
 
@@ -68,6 +104,8 @@ class Injection:
     """[row, width], at their full length."""
     everywhere: bool = False
     """Whether they are added on all later tokens too."""
+    spans: tuple[tuple[int, int], ...] = ()
+    """First token under each row's vector, and the one after its last. Default: the whole note."""
 
 
 class AskedModel:
@@ -108,16 +146,34 @@ class AskedModel:
         Raises:
             ValueError: The chat template cuts or reorders them.
         """
+        return self._conversation(f"{prompts.INTRODUCTION}{note}", ())
+
+    def sentence_conversation(self, sentences: Sequence[str]) -> Conversation:
+        """The turns in which numbered sentences are read.
+
+        Raises:
+            ValueError: The chat template cuts or reorders them.
+        """
+        return self._conversation(prompts.numbered_sentences(sentences), sentences)
+
+    def _conversation(self, content: str, sentences: Sequence[str]) -> Conversation:
         turns = (
-            {"role": "user", "content": f"{prompts.INTRODUCTION}{note}"},
+            {"role": "user", "content": content},
             {"role": "assistant", "content": prompts.ACKNOWLEDGEMENT},
         )
         text = self._rendered(turns)
-        note_place = text.find(f"{prompts.INTRODUCTION}{note}")
-        if note_place < 0 or text.find(prompts.ACKNOWLEDGEMENT, note_place) < 0:
+        content_place = text.find(content)
+        if content_place < 0 or text.find(prompts.ACKNOWLEDGEMENT, content_place) < 0:
             raise self._unkept_turn()
-        note_start = len(self.tokens_of(text[:note_place]))
-        return Conversation(text, tuple(self.tokens_of(text)), max(note_start, 1), turns)
+        note_start = len(self.tokens_of(text[:content_place]))
+        spans = []
+        for sentence in sentences:
+            place = text.index(sentence, content_place)
+            # a sentence's first token holds the space before it
+            first = len(self.tokens_of(text[:place].rstrip()))
+            spans.append((first, len(self.tokens_of(text[: place + len(sentence)]))))
+        tokens = tuple(self.tokens_of(text))
+        return Conversation(text, tokens, max(note_start, 1), turns, tuple(spans))
 
     def asked_after(self, conversation: Conversation, question: prompts.AskedQuestion) -> list[int]:
         """Tokens of a question as the next turn, with the beginning of its reply.
@@ -172,27 +228,34 @@ class AskedModel:
         }
 
     def _forward(
-        self, tokens: Sequence[int], *, rows: int, cache: Any = None, keep: int = 1
+        self,
+        tokens: Sequence[int] | Sequence[Sequence[int]],
+        *,
+        rows: int,
+        cache: Any = None,
+        keep: int = 1,
     ) -> Any:
-        ids = torch.tensor([list(tokens)], device=self.judge.device).expand(rows, -1)
+        """A forward pass of tokens that all rows have, or of each row's own."""
+        ids = torch.tensor(tokens, device=self.judge.device).expand(rows, -1)
         with torch.inference_mode(), model_lock(self.judge.model):
             return model_output(
                 self.judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=keep
             )
 
     @contextmanager
-    def _adding(self, injection: Injection | None, added_tokens: Sequence[bool]) -> Iterator[None]:
-        """A block in which vectors are added on the tokens of one forward that are marked."""
-        if injection is None or not any(added_tokens):
+    def _adding(self, injection: Injection | None, marks: Tensor) -> Iterator[None]:
+        """A block in which vectors are added on the tokens of one forward that are marked, [row or
+        1, token].
+        """
+        if injection is None or not bool(marks.any()):
             yield
             return
-        marks = torch.tensor(added_tokens)
 
         def hook(_module: Any, _inputs: Any, output: Any) -> Any:
             hidden = _hidden(output)
             vectors = injection.vectors.to(hidden.device, hidden.dtype)
             marked = marks.to(hidden.device, hidden.dtype)
-            hidden = hidden + vectors[:, None, :] * marked[None, :, None]
+            hidden = hidden + vectors[:, None, :] * marked[:, :, None]
             return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
         block = decoder_blocks(self.judge.model)[injection.block]
@@ -204,18 +267,27 @@ class AskedModel:
 
     def read_note(self, conversation: Conversation, injection: Injection | None, rows: int) -> Any:
         """The cache of a note that was read under vectors."""
-        length = len(conversation.tokens)
-        marks = [position >= conversation.note_start for position in range(length)]
+        places = torch.arange(len(conversation.tokens))[None]
+        marks = places >= conversation.note_start
+        if injection is not None and injection.spans:
+            spans = torch.tensor(injection.spans)
+            marks = (places >= spans[:, :1]) & (places < spans[:, 1:])
+        tokens = conversation.token_rows or conversation.tokens
         with self._adding(injection, marks):
-            return self._forward(conversation.tokens, rows=rows).past_key_values
+            return self._forward(tokens, rows=rows).past_key_values
 
     def read_after(
         self, cache: Any, tokens: Sequence[int], injection: Injection | None, rows: int, keep: int
     ) -> Tensor:
         """Logits [row, kept token, vocabulary] of what follows a note, from a copy of its cache."""
-        marks = [bool(injection and injection.everywhere)] * len(tokens)
-        with self._adding(injection, marks):
-            output = self._forward(tokens, rows=rows, cache=deepcopy(cache), keep=keep)
+        return self.read_on(deepcopy(cache), tokens, injection, rows, keep)
+
+    def read_on(
+        self, cache: Any, tokens: Sequence[int], injection: Injection | None, rows: int, keep: int
+    ) -> Tensor:
+        """The same, and the cache holds these tokens too afterwards."""
+        with self._adding(injection, _later_marks(injection, len(tokens))):
+            output = self._forward(tokens, rows=rows, cache=cache, keep=keep)
         logits: Tensor = output.logits
         return logits.float()
 
@@ -224,29 +296,111 @@ class AskedModel:
     ) -> CellReading:
         """Everything that is asked after one note, under one vector a row."""
         cache = self.read_note(conversation, injection, rows)
-        log_odds, masses = [], []
-        for question in self.questions:
-            tokens = self.asked_after(conversation, question)
-            logits = self.read_after(cache, tokens, injection, rows, 1)
-            odds, mass = self._yes_no(logits[:, -1])
-            log_odds.append(odds)
-            masses.append(mass)
-        names = []
-        for question in self.naming_questions:
-            tokens = self.asked_after(conversation, question)
-            logits = self.read_after(cache, tokens, injection, rows, 1)
-            names.append(self._word_log_probs(logits[:, -1]))
-        neutral_question = prompts.AskedQuestion("neutral", prompts.NEUTRAL_TEXT)
-        neutral_tokens = self.asked_after(conversation, neutral_question)
-        neutral_logits = self.read_after(
-            cache, neutral_tokens, injection, rows, len(neutral_tokens)
-        )
+        log_odds: list[Any] = [None] * len(self.questions)
+        masses: list[Any] = [None] * len(self.questions)
+        names: list[Any] = [None] * len(self.naming_questions)
+        branches = self.question_branches(conversation)
+        for question, logits in self._read_branches(cache, branches, injection, rows):
+            if question < len(self.questions):
+                log_odds[question], masses[question] = self._yes_no(logits)
+            else:
+                names[question - len(self.questions)] = self._word_log_probs(logits)
         return CellReading(
             np.stack(log_odds, axis=1),
             np.stack(masses, axis=1),
             np.stack(names, axis=1),
-            _mean_log_prob(neutral_logits, neutral_tokens),
+            self._read_neutral_text(conversation, cache, injection, rows),
         )
+
+    def question_branches(self, conversation: Conversation) -> list["TokenBranch"]:
+        """What is asked after a note, by the number of the question; those of names follow the
+        others.
+        """
+        questions = [*self.questions, *self.naming_questions]
+        tokens = [self.asked_after(conversation, question) for question in questions]
+        return token_branches(dict(enumerate(tokens)))
+
+    def neutral_tokens(self, conversation: Conversation) -> list[int]:
+        """The neutral text as the next turn after a note."""
+        return self.asked_after(
+            conversation, prompts.AskedQuestion("neutral", prompts.NEUTRAL_TEXT)
+        )
+
+    def _read_branches(
+        self,
+        cache: Any,
+        branches: Sequence["TokenBranch"],
+        injection: Injection | None,
+        rows: int,
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Each question with the logits [row, vocabulary] after it; what questions begin with
+        together is read once.
+        """
+        for branch in branches:
+            branch_cache = deepcopy(cache)
+            logits = self.read_on(branch_cache, branch.tokens, injection, rows, 1)[:, -1]
+            if branch.question is not None:
+                yield branch.question, logits
+            yield from self._read_branches(branch_cache, branch.branches, injection, rows)
+
+    def _read_neutral_text(
+        self, conversation: Conversation, cache: Any, injection: Injection | None, rows: int
+    ) -> Floats:
+        """Mean log-probability of a token of a neutral text after the first, [row]; a few tokens at
+        a time, since logits of all take more memory than the model.
+        """
+        tokens = self.neutral_tokens(conversation)
+        text_cache = deepcopy(cache)
+        sums = torch.zeros(rows)
+        for start in range(0, len(tokens) - 1, TOKENS_WITH_LOGITS):
+            read_tokens = tokens[start : min(start + TOKENS_WITH_LOGITS, len(tokens) - 1)]
+            next_tokens = tokens[start + 1 : start + 1 + len(read_tokens)]
+            logits = self.read_on(text_cache, read_tokens, injection, rows, len(read_tokens))
+            targets = torch.tensor(next_tokens, device=logits.device)
+            picked = logits.gather(2, targets[None, :, None].expand(rows, -1, 1))[..., 0]
+            sums += (picked - logits.logsumexp(-1)).sum(1).cpu()
+        means: Floats = (sums / (len(tokens) - 1)).numpy()
+        return means
+
+    def read_sentences(
+        self, conversation: Conversation, injection: Injection | None, rows: int
+    ) -> SentenceReading:
+        """Which sentence is chosen at each question, with one vector a row."""
+        cache = self.read_note(conversation, injection, rows)
+        _, number_tokens = self._sentence_numbers()
+        questions = prompts.sentence_questions()
+        by_question: list[Any] = [None] * len(questions)
+        branches = self.sentence_branches(conversation)
+        for question, logits in self._read_branches(cache, branches, injection, rows):
+            by_question[question] = logits.log_softmax(-1)[:, number_tokens].cpu().numpy()
+        log_probs: Floats = np.stack(by_question, axis=1)
+        return SentenceReading(log_probs, np.exp(log_probs).sum(-1))
+
+    def sentence_branches(self, conversation: Conversation) -> list["TokenBranch"]:
+        """What is asked after the sentences, up to the number of one."""
+        opening_tokens, _ = self._sentence_numbers()
+        tokens_of_questions = {}
+        for number, question in enumerate(prompts.sentence_questions()):
+            tokens = self.asked_after(conversation, question)
+            tokens_of_questions[number] = [*tokens, *opening_tokens]
+        return token_branches(tokens_of_questions)
+
+    def _sentence_numbers(self) -> tuple[list[int], list[int]]:
+        """What all numbers begin with (a space that is a token of its own), and their last tokens.
+
+        Raises:
+            ValueError: A number has several tokens of its own.
+        """
+        numbers = range(1, prompts.SENTENCE_COUNT + 1)
+        tokens_of_numbers = [self.tokens_of(f" {number}") for number in numbers]
+        openings = {tuple(tokens[:-1]) for tokens in tokens_of_numbers}
+        last_tokens = [tokens[-1] for tokens in tokens_of_numbers]
+        if len(openings) > 1 or len(set(last_tokens)) < len(last_tokens):
+            raise ValueError(
+                f"the numbers 1 to {prompts.SENTENCE_COUNT} are not one token each of "
+                f"{self.judge.name}: use --where earlier"
+            )
+        return list(openings.pop()), last_tokens
 
     def _yes_no(self, logits: Tensor) -> tuple[Floats, Floats]:
         """Log-odds of Yes and P(Yes) + P(No), each [row]."""
@@ -267,13 +421,12 @@ class AskedModel:
         cache = deepcopy(self.read_note(conversation, injection, rows))
         question = prompts.AskedQuestion("write", prompts.WRITING_PROMPT)
         tokens = self.asked_after(conversation, question)
-        marks = [injection.everywhere]
-        with self._adding(injection, marks * len(tokens)):
+        with self._adding(injection, _later_marks(injection, len(tokens))):
             output = self._forward(tokens, rows=rows, cache=cache)
         written = [output.logits[:, -1].argmax(-1)]
         for _ in range(WRITTEN_TOKENS - 1):
             with (
-                self._adding(injection, marks),
+                self._adding(injection, _later_marks(injection, 1)),
                 torch.inference_mode(),
                 model_lock(self.judge.model),
             ):
@@ -330,19 +483,122 @@ class AskedModel:
         )
 
 
+def _later_marks(injection: Injection | None, count: int) -> Tensor:
+    """Marks [1, token] of tokens after a note."""
+    is_under_vectors = injection is not None and injection.everywhere
+    return torch.full((1, count), is_under_vectors)
+
+
 def _hidden(output: Any) -> Tensor:
     """The states in what a block returns."""
     hidden: Tensor = output[0] if isinstance(output, tuple) else output
     return hidden
 
 
-def _mean_log_prob(logits: Tensor, tokens: Sequence[int]) -> Floats:
-    """Mean log-probability of the tokens after the first, [row]."""
-    targets = torch.tensor(list(tokens[1:]), device=logits.device)
-    log_probs = logits[:, :-1].log_softmax(-1)
-    picked = log_probs.gather(2, targets[None, :, None].expand(len(logits), -1, 1))
-    means: Floats = picked.mean(dim=(1, 2)).cpu().numpy()
-    return means
+@dataclass(frozen=True)
+class TokenBranch:
+    """Tokens that some questions go on with together, and what follows them in each."""
+
+    tokens: tuple[int, ...]
+    branches: tuple["TokenBranch", ...] = ()
+    question: int | None = None
+    """The question that ends here; None where several go on."""
+
+    @property
+    def token_count(self) -> int:
+        """Number of tokens in it and in what follows."""
+        return len(self.tokens) + sum(branch.token_count for branch in self.branches)
+
+    @property
+    def longest(self) -> int:
+        """Number of tokens on the longest way through it."""
+        return len(self.tokens) + max((branch.longest for branch in self.branches), default=0)
+
+
+def token_branches(tokens_of_questions: Mapping[int, Sequence[int]]) -> list[TokenBranch]:
+    """Questions as branches, so that what several begin with is read once.
+
+    Args:
+        tokens_of_questions: Question → its tokens.
+    """
+    return _branches_after(tokens_of_questions, 0)
+
+
+def _branches_after(
+    tokens_of_questions: Mapping[int, Sequence[int]], shared_count: int
+) -> list[TokenBranch]:
+    """Branches of questions that are known to begin with as many tokens together, too few for a
+    branch of their own.
+    """
+    groups: dict[int, dict[int, Sequence[int]]] = {}
+    for question, tokens in tokens_of_questions.items():
+        groups.setdefault(tokens[shared_count], {})[question] = tokens
+    branches = []
+    for group in groups.values():
+        length = _shared_length(list(group.values()))
+        if len(group) > 1 and length >= FEWEST_SHARED_TOKENS:
+            further_tokens = {question: tokens[length:] for question, tokens in group.items()}
+            shared_tokens = next(iter(group.values()))[:length]
+            branches.append(
+                TokenBranch(tuple(shared_tokens), tuple(_branches_after(further_tokens, 0)))
+            )
+        elif len(group) > 1 and length > shared_count:
+            branches += _branches_after(group, length)
+        else:
+            branches += [
+                TokenBranch(tuple(tokens), question=question) for question, tokens in group.items()
+            ]
+    return branches
+
+
+def _shared_length(token_lists: Sequence[Sequence[int]]) -> int:
+    """Number of tokens with which all begin, at least one less than the shortest has."""
+    shortest = min(len(tokens) for tokens in token_lists)
+    for place in range(shortest - 1):
+        if len({tokens[place] for tokens in token_lists}) > 1:
+            return place
+    return shortest - 1
+
+
+@dataclass(frozen=True)
+class ReadingSpeed:
+    """Cost of reading some rows together."""
+
+    seconds_a_token: float
+    """Of one row's token."""
+    memory: int
+    """Bytes beyond the weights."""
+
+
+def measured_speed(
+    asked: AskedModel, conversation: Conversation, branches: Sequence[TokenBranch], rows: int
+) -> ReadingSpeed:
+    """Cost of reading as many rows, by one note and the questions that begin as the first one."""
+    branch = branches[:1]
+    start = perf_counter()
+    cache = asked.read_note(conversation, None, rows)
+    logit_count = 0
+    for _, logits in asked._read_branches(cache, branch, None, rows):
+        logit_count = logits.numel()
+    tokens = len(conversation.tokens) + branch[0].token_count
+    seconds = perf_counter() - start
+    note_bytes = _byte_count(cache)
+    longest = len(conversation.tokens) + max(item.longest for item in branch)
+    question_bytes = note_bytes * longest // len(conversation.tokens)
+    logit_bytes = 4 * logit_count * TOKENS_WITH_LOGITS
+    memory = note_bytes + CACHE_COPIES * question_bytes + LOGIT_COPIES * logit_bytes
+    return ReadingSpeed(seconds / (rows * tokens), memory)
+
+
+def _byte_count(cache: Any) -> int:
+    """Bytes of the keys and values in a cache."""
+    tensors = [
+        tensor
+        for layer in cache.layers
+        for tensor in vars(layer).values()
+        if isinstance(tensor, Tensor)
+    ]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def concept_states(

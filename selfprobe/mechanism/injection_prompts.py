@@ -42,6 +42,25 @@ ODD_NOTES = (
     "nobody weighs the stairs.",
 )
 """Texts that are odd by themselves: nothing was put into the model that reads them."""
+SENTENCE_NOTES = (
+    (
+        "The parcel was left beside the door at nine.",
+        "The meeting was moved from Monday to Thursday.",
+        "A neighbour signed the printed list with a pen that she had brought from home.",
+        "The shop on the corner sells paper and string.",
+        "The lift will be out of order until noon.",
+    ),
+    (
+        "Two of the four invoices have been paid.",
+        "The class starts ten minutes later this week, and the keys are at the front desk.",
+        "One of the three boxes was open.",
+        "The printer on the second floor works again.",
+        "Tickets are sold on board, in coins only.",
+    ),
+)
+"""Sentences of which a vector is added on one; one of each five is the longest by far."""
+SENTENCE_COUNT = 5
+SENTENCES_INTRODUCTION = "Here are five sentences."
 INTRODUCTION = "Here is a note. "
 ACKNOWLEDGEMENT = "I have read it."
 CEILING = " The thought in your mind is {word}: {word}, {word}, {word}."
@@ -130,6 +149,19 @@ NAMING_QUESTIONS = {
 }
 
 
+WHICH_SENTENCE = (
+    "An experimenter put a thought into your mind while you read one of the sentences. Which one?",
+    "A concept was added to your inner states while you read one of the sentences. Which one was it?",
+)
+WHICH_IS_LONGEST = (
+    "Which one of the sentences is the longest?",
+    "Which one of the sentences has the most words?",
+)
+"""A question that a disturbed sentence answers too where a vector only draws attention to it."""
+SENTENCE_OPENING = "Sentence number"
+"""Beginning of the reply in which a sentence is chosen."""
+
+
 class VectorKind(Enum):
     """What a vector is of."""
 
@@ -198,3 +230,18 @@ def naming_questions() -> list[AskedQuestion]:
         AskedQuestion(f"name {frame.value}", text, NAMED_AFTER)
         for frame, text in NAMING_QUESTIONS.items()
     ]
+
+
+def sentence_questions() -> list[AskedQuestion]:
+    """Questions after which a sentence is chosen: which was disturbed, then which is longest."""
+    questions = []
+    for key, wordings in (("which", WHICH_SENTENCE), ("longest", WHICH_IS_LONGEST)):
+        for number, text in enumerate(wordings):
+            questions.append(AskedQuestion(f"{key} {number}", text, SENTENCE_OPENING))
+    return questions
+
+
+def numbered_sentences(sentences: Sequence[str]) -> str:
+    """Sentences as a note, one a line."""
+    lines = [f"{number}: {sentence}" for number, sentence in enumerate(sentences, start=1)]
+    return "\n".join([SENTENCES_INTRODUCTION, *lines])

@@ -108,6 +108,8 @@ class SteeredAPI(HuggingFaceAPI):
             except (OSError, ValueError) as error:
                 raise PrerequisiteError(f"steered/{model_name}: {error}") from error
             super().__init__(model_name, base_url, api_key, config, model_path=source, **model_args)
+            # `seeded_transformers` puts a wrapper in the place of `model` at the first call.
+            self.weights = self.model
             _shared_weights[key] = shared = SharedWeights(self, anyio.Lock())
         self.shared = shared
         self._vectors: dict[tuple[str, int | None], tuple[int, Tensor]] = {}
@@ -167,7 +169,7 @@ class SteeredAPI(HuggingFaceAPI):
                 steered[:, 0] = states[:, 0]
             return (steered, *output[1:]) if isinstance(output, tuple) else steered
 
-        handle = decoder_blocks(self.model)[block].register_forward_hook(add_vector)
+        handle = decoder_blocks(self.weights)[block].register_forward_hook(add_vector)
         try:
             yield
         finally:
@@ -185,7 +187,7 @@ class SteeredAPI(HuggingFaceAPI):
         return self._vectors[key]
 
     def _read_vector(self, steering: Steering) -> tuple[int, Tensor]:
-        block_count = len(decoder_blocks(self.model))
+        block_count = len(decoder_blocks(self.weights))
         block = steering.block
         kind, _, name = steering.vector.partition(":")
         probe = None
@@ -201,7 +203,7 @@ class SteeredAPI(HuggingFaceAPI):
             raise PrerequisiteError(
                 f"{self.model_name} has blocks 0..{block_count - 1}, got block={block}"
             )
-        width = int(self.model.config.get_text_config().hidden_size)
+        width = int(self.weights.config.get_text_config().hidden_size)
         if kind == "random":
             if not name.isdigit():
                 raise PrerequisiteError(
@@ -209,7 +211,7 @@ class SteeredAPI(HuggingFaceAPI):
                 )
             values = torch.tensor(np.random.default_rng(int(name)).standard_normal(width))
         elif kind == "concept":
-            judge = LocalModel(self.model, self.tokenizer, self.model_name, "")
+            judge = LocalModel(self.weights, self.tokenizer, self.model_name, "")
             values = concept_vector(AskedModel(judge, []), name, base_words(), block)
         else:
             assert probe is not None

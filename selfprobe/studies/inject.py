@@ -14,10 +14,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from scipy.stats import beta
 
 from selfprobe import page
@@ -37,17 +37,33 @@ from selfprobe.studies.inject_numbers import (
     naming_claim,
     noticing_claim,
 )
+from selfprobe.studies.inject_sentences import (
+    SentenceNumbers,
+    SentenceReadings,
+    locating_claim,
+)
 from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, OpenModel, Progress, blocks
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.injection import AskedModel, Injection
+    from selfprobe.mechanism.injection import (
+        AskedModel,
+        Conversation,
+        Injection,
+        ReadingSpeed,
+        TokenBranch,
+    )
 
-Where = Literal["earlier", "all"]
+Where = Literal["earlier", "all", "sentence"]
 
+TOKENS_UNDER_VECTORS = {
+    "earlier": "the note",
+    "all": "the note and all that follows",
+    "sentence": "one of five sentences",
+}
 READ_BLOCKS = 6
 """Number of blocks that are read unless --layers says others."""
-ROWS_ON_CPU = 32
+ROWS_ON_CPU = 8
 ROWS_ON_DEVICE = 128
 """Largest number of vectors that are read together."""
 FEWEST_CONCEPTS = 3
@@ -73,6 +89,13 @@ NAMING_METHOD = (
     "vector does to all names and what is said of all vectors. p: against the best of all cells "
     "under random orders of the names. A reader names the concept from 24 tokens that were written "
     "under its vector."
+)
+LOCATING_METHOD = (
+    "The locating score is the log-probability of the disturbed sentence's number, less what a "
+    "vector does to all numbers and what each number gets wherever the vector is. The claim is of "
+    'that at "which one?" less that at "which is the longest?". p: against the largest t of all cells '
+    "under random signs of whole concepts. A cell counts where the numbers keep at least half of "
+    "their probability and a tenth of all."
 )
 GATE_METHOD = (
     "A cell counts where Yes and No keep at least half of their probability and a tenth of all, "
@@ -107,7 +130,8 @@ class Inject(LocalStudy):
     )
     where: Where = Field(
         "earlier",
-        description="Tokens under vectors: those of the note, or all later ones too.",
+        description="Tokens under vectors: those of the note, all later ones too, or those of one of five "
+        "sentences, which the model is to find.",
     )
     reader: OpenModel | None = Field(
         None,
@@ -125,6 +149,15 @@ class Inject(LocalStudy):
                 f"a dose is above 0, and plain notes are read anyway; got {given}: take --doses .5,1"
             )
         return tuple(sorted(set(doses)))
+
+    @model_validator(mode="after")
+    def _has_sentences(self) -> Self:
+        most = len(prompts.SENTENCE_NOTES)
+        if self.is_of_sentences and self.notes > most:
+            raise ValueError(f"--where sentence has {most} notes, got --notes {self.notes}")
+        if self.is_of_sentences and self.reader:
+            raise ValueError("--where sentence writes nothing: leave out --reader")
+        return self
 
     @cached_property
     def table(self) -> Table:
@@ -194,6 +227,11 @@ class Inject(LocalStudy):
         return wanted
 
     @property
+    def is_of_sentences(self) -> bool:
+        """Whether vectors are added on one of five sentences, and the model is to find it."""
+        return self.where == "sentence"
+
+    @property
     def cells(self) -> tuple[tuple[int, float], ...]:
         """Block and dose of each cell."""
         return tuple((block, dose) for block in self.read_blocks for dose in self.doses)
@@ -203,9 +241,12 @@ class Inject(LocalStudy):
         """Settings that the folder belongs to."""
         judge, words = self.judge, self.words
         questions = [*prompts.yes_no_questions(), *prompts.naming_questions()]
+        if self.is_of_sentences:
+            questions = prompts.sentence_questions()
         fixed_texts = (
             *prompts.NOTES,
             *prompts.ODD_NOTES,
+            *map(prompts.numbered_sentences, prompts.SENTENCE_NOTES),
             prompts.CEILING,
             prompts.ELICITATION,
             prompts.NEUTRAL_TEXT,
@@ -237,23 +278,38 @@ class Inject(LocalStudy):
         unread_cells = list(self._unread_cells())
         unread_plain = list(self._unread_plain())
         vectors = len(self.vector_labels)
-        rows = len(unread_cells) * vectors + len(unread_plain)
-        tokens = rows * self._row_tokens
-        weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
-        left_out = words.left_out
-        return [
+        rows = len(unread_cells) * vectors * self._rows_of_vector
+        tokens = (rows + len(unread_plain)) * self._row_tokens
+        block_text = ", ".join(map(str, self.read_blocks))
+        dose_text = ", ".join(f"{dose:g}" for dose in self.doses)
+        lines = [
             f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
             f"Concepts: {len(words.concepts)}, and "
             f"{vectors - len(words.concepts)} vectors without one",
-            *([f"Left out, as several tokens: {', '.join(left_out[:5])}"] if left_out else []),
-            f"Cells: {len(self.cells)} (blocks {', '.join(map(str, self.read_blocks))}; doses "
-            f"{', '.join(f'{dose:g}' for dose in self.doses)}) after {self.notes} notes",
+        ]
+        if words.left_out:
+            lines.append(f"Left out, as several tokens: {', '.join(words.left_out[:5])}")
+        lines += [
+            f"Cells: {len(self.cells)} (blocks {block_text}; doses {dose_text}) after "
+            f"{self.notes} notes",
             f"To do: {tokens:,} tokens in {len(unread_cells)} readings of {vectors} vectors and "
             f"{len(unread_plain)} plain ones",
-            f"Memory: weights {bytes_text(weights)}",
-            f"Time: about {duration_text(tokens / self._rate)} (measured on one question)"
-            if tokens
-            else "Time: nothing is left to read",
+        ]
+        if not tokens:
+            return [*lines, "Time: nothing is left to read"]
+        weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
+        together, alone = self._speed(self._rows_together), self._speed(1)
+        plain_sizes = [len(group) for group in self._plain_groups(unread_plain)]
+        single_rows = plain_sizes.count(1)
+        rows_together = rows + sum(plain_sizes) - single_rows
+        seconds_a_row_token = (
+            rows_together * together.seconds_a_token + single_rows * alone.seconds_a_token
+        )
+        seconds = self._row_tokens * seconds_a_row_token
+        return [
+            *lines,
+            f"Memory: weights {bytes_text(weights)}, and up to {bytes_text(together.memory)} while reading",
+            f"Time: about {duration_text(seconds)} (measured on one question)",
         ]
 
     @cached_property
@@ -263,36 +319,45 @@ class Inject(LocalStudy):
 
     @cached_property
     def _row_tokens(self) -> int:
-        """Tokens that one vector takes after one note."""
-        conversation = self.asked.conversation(prompts.NOTES[0])
-        questions = [
-            *self.asked.questions,
-            *self.asked.naming_questions,
-            prompts.AskedQuestion("neutral", prompts.NEUTRAL_TEXT),
-        ]
-        asked_tokens = sum(
-            len(self.asked.asked_after(conversation, question)) for question in questions
-        )
-        return len(conversation.tokens) + asked_tokens
+        """Tokens that are read for one vector after one note."""
+        conversation = self._note(0)
+        branch_tokens = sum(branch.token_count for branch in self._branches)
+        tokens = len(conversation.tokens) + branch_tokens
+        if not self.is_of_sentences:
+            tokens += len(self.asked.neutral_tokens(conversation))
+        return tokens
 
     @cached_property
-    def _rate(self) -> float:
-        """Tokens a second, by one note and one question under as many rows as are read together."""
-        from time import perf_counter
+    def _branches(self) -> "list[TokenBranch]":
+        """What is asked after a note."""
+        if self.is_of_sentences:
+            return self.asked.sentence_branches(self._note(0))
+        return self.asked.question_branches(self._note(0))
 
-        conversation = self.asked.conversation(prompts.NOTES[0])
-        tokens = self.asked.asked_after(conversation, self.asked.questions[0])
-        rows = min(self._rows_at_once, len(self.vector_labels))
-        cache = self.asked.read_note(conversation, None, rows)
-        self.asked.read_after(cache, tokens, None, rows, 1)
-        start = perf_counter()
-        for _ in range(2):
-            self.asked.read_after(cache, tokens, None, rows, 1)
-        return 2 * rows * len(tokens) / (perf_counter() - start)
+    @property
+    def _rows_of_vector(self) -> int:
+        """Number of places on which each vector is added."""
+        return prompts.SENTENCE_COUNT if self.is_of_sentences else 1
+
+    def _speed(self, rows: int) -> "ReadingSpeed":
+        """How fast as many rows are read together, by one note and the questions that begin alike."""
+        from selfprobe.mechanism.injection import measured_speed
+
+        return measured_speed(self.asked, self._note(0), self._branches, rows)
+
+    def _note(self, number: int) -> "Conversation":
+        """The note of a number, as it is read under vectors."""
+        if self.is_of_sentences:
+            return self.asked.sentence_conversation(prompts.SENTENCE_NOTES[number])
+        return self.asked.conversation(prompts.NOTES[number])
 
     @property
     def _rows_at_once(self) -> int:
         return ROWS_ON_CPU if self.judge.device.type == "cpu" else ROWS_ON_DEVICE
+
+    @property
+    def _rows_together(self) -> int:
+        return min(self._rows_at_once, len(self.vector_labels) * self._rows_of_vector)
 
     # ---- reading
 
@@ -303,20 +368,35 @@ class Inject(LocalStudy):
                 if self._stored(_cell_name(block, dose, note_index)) is None:
                     yield block, dose, note_index
 
-    def _unread_plain(self) -> Iterator[tuple[str, str]]:
-        """Name and text of each plain reading that is not in the folder."""
-        for name, text in self._plain_texts().items():
+    def _unread_plain(self) -> Iterator[tuple[str, "Conversation"]]:
+        """Name and turns of each plain reading that is not in the folder."""
+        plain_notes = self._plain_sentences() if self.is_of_sentences else self._plain_notes()
+        for name, conversation in plain_notes.items():
             if self._stored(name) is None:
-                yield name, text
+                yield name, conversation
 
-    def _plain_texts(self) -> dict[str, str]:
-        """Name → text that is read without a vector."""
+    def _plain_notes(self) -> "dict[str, Conversation]":
+        """Name → turns that are read without a vector."""
         texts = {f"clean-{number}": note for number, note in enumerate(prompts.NOTES)}
         texts |= {f"odd-{index}": text for index, text in enumerate(prompts.ODD_NOTES)}
         for word in self.words.concepts:
             for index, note in enumerate(prompts.NOTES[: self.notes]):
                 texts[f"written-{word}-{index}"] = note + prompts.CEILING.format(word=word)
-        return texts
+        return {name: self.asked.conversation(text) for name, text in texts.items()}
+
+    def _plain_sentences(self) -> "dict[str, Conversation]":
+        """Name → sentences that are read without a vector; each concept's thought in one of them."""
+        sentences_of_name = {}
+        for index, sentences in enumerate(prompts.SENTENCE_NOTES[: self.notes]):
+            sentences_of_name[f"clean-{index}"] = list(sentences)
+            for concept, word in enumerate(self.words.concepts):
+                written = list(sentences)
+                written[concept % len(written)] += prompts.CEILING.format(word=word)
+                sentences_of_name[f"written-{word}-{index}"] = written
+        return {
+            name: self.asked.sentence_conversation(sentences)
+            for name, sentences in sentences_of_name.items()
+        }
 
     def _stored(self, name: str) -> Arrays | None:
         return stored_arrays(self.folder / "readings", name)
@@ -331,19 +411,39 @@ class Inject(LocalStudy):
         if unread_plain or unread_cells:
             self.asked.check_cache(self.asked.conversation(prompts.NOTES[0]))
             vectors = len(self.vector_labels)
-            rows = len(unread_plain) + len(unread_cells) * vectors
+            vector_tokens = vectors * self._rows_of_vector * self._row_tokens
+            tokens = len(unread_plain) * self._row_tokens + len(unread_cells) * vector_tokens
             readings = len(unread_plain) + len(unread_cells)
             progress(f"{readings} readings to make in {folder}")
-            meter = Meter(rows * self._row_tokens, readings, progress, "readings")
-            for name, text in unread_plain:
-                reading = self.asked.read_cell(self.asked.conversation(text), None, 1)
-                store_arrays(folder, name, vars(reading))
-                meter.add(self._row_tokens, 1)
+            meter = Meter(tokens, readings, progress, "readings")
+            for group in self._plain_groups(unread_plain):
+                self._read_plain(group)
+                meter.add(len(group) * self._row_tokens, len(group))
             for block, dose, note in unread_cells:
                 store_arrays(folder, _cell_name(block, dose, note), self._read(block, dose, note))
-                meter.add(vectors * self._row_tokens, 1)
+                meter.add(vector_tokens, 1)
             meter.finish()
-        self._read_written_texts(progress)
+        if not self.is_of_sentences:
+            self._read_written_texts(progress)
+
+    def _plain_groups(
+        self, unread_plain: "Sequence[tuple[str, Conversation]]"
+    ) -> "list[list[tuple[str, Conversation]]]":
+        """Plain readings, those together that are made together."""
+        from selfprobe.mechanism.injection import read_together
+
+        conversations = [conversation for _, conversation in unread_plain]
+        groups = read_together(conversations, self._rows_at_once)
+        return [[unread_plain[index] for index in group] for group in groups]
+
+    def _read_plain(self, group: "Sequence[tuple[str, Conversation]]") -> None:
+        """Read some notes together, without a vector."""
+        _, first = group[0]
+        token_rows = tuple(conversation.tokens for _, conversation in group)
+        arrays = self._read_rows(replace(first, token_rows=token_rows), None, len(group))
+        for row, (name, _) in enumerate(group):
+            own_arrays = {field: values[row : row + 1] for field, values in arrays.items()}
+            store_arrays(self.folder / "readings", name, own_arrays)
 
     @cached_property
     def vectors(self) -> dict[int, Any]:
@@ -355,31 +455,44 @@ class Inject(LocalStudy):
     @cached_property
     def _mean_lengths(self) -> list[dict[int, float]]:
         """Mean length of the states of each note, by block."""
-        conversations = [self.asked.conversation(note) for note in prompts.NOTES[: self.notes]]
         return [
-            self.asked.mean_lengths(conversation, self.read_blocks)
-            for conversation in conversations
+            self.asked.mean_lengths(self._note(number), self.read_blocks)
+            for number in range(self.notes)
         ]
 
     def _injections(
         self, block: int, dose: float, note: int, *, vector_count: int | None = None
     ) -> "Iterator[Injection]":
-        """The first vectors (default: all) at their length, a few rows at a time."""
+        """The first vectors (default: all) at their length, a few rows at a time; on each sentence
+        in turn where one is to be found.
+        """
         from selfprobe.mechanism.injection import Injection
 
         vectors = self.vectors[block][:vector_count]
         scaled = vectors * dose * self._mean_lengths[note][block]
-        for rows in scaled.split(self._rows_at_once):
-            yield Injection(block, rows, everywhere=self.where == "all")
+        rows = scaled.repeat_interleave(self._rows_of_vector, dim=0)
+        spans = self._note(note).sentence_spans * len(vectors)
+        for start in range(0, len(rows), self._rows_at_once):
+            end = start + self._rows_at_once
+            yield Injection(
+                block, rows[start:end], everywhere=self.where == "all", spans=spans[start:end]
+            )
 
     def _read(self, block: int, dose: float, note: int) -> Arrays:
         """What is read under each vector at a block and dose after a note."""
-        conversation = self.asked.conversation(prompts.NOTES[note])
+        conversation = self._note(note)
         parts = [
-            vars(self.asked.read_cell(conversation, injection, len(injection.vectors)))
+            self._read_rows(conversation, injection, len(injection.vectors))
             for injection in self._injections(block, dose, note)
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _read_rows(
+        self, conversation: "Conversation", injection: "Injection | None", rows: int
+    ) -> Arrays:
+        if self.is_of_sentences:
+            return vars(self.asked.read_sentences(conversation, injection, rows))
+        return vars(self.asked.read_cell(conversation, injection, rows))
 
     def _read_written_texts(self, progress: Progress) -> None:
         """What is written under each concept at the cell of the naming claim, as a reader names it."""
@@ -419,14 +532,7 @@ class Inject(LocalStudy):
     @cached_property
     def _readings_without_reader(self) -> InjectionReadings:
         words, notes = self.words, range(self.notes)
-        by_note = [
-            [self._stored(_cell_name(block, dose, note)) or {} for block, dose in self.cells]
-            for note in notes
-        ]
-
-        def stacked(name: str) -> Any:
-            return np.array([[cell[name] for cell in cells] for cells in by_note], dtype=float)
-
+        stacked = self._stacked_cells
         written = [f"written-{word}-{note}" for word in words.concepts for note in notes]
         return InjectionReadings(
             model=cut_name(self.judge.name),
@@ -443,6 +549,47 @@ class Inject(LocalStudy):
             written=self._plain(written),
         )
 
+    def _stacked_cells(self, name: str) -> Any:
+        """Arrays of this name of all cells, [note, cell, …]."""
+        arrays = []
+        for note in range(self.notes):
+            cells = [
+                self._stored(_cell_name(block, dose, note)) or {} for block, dose in self.cells
+            ]
+            arrays.append([cell[name] for cell in cells])
+        return np.array(arrays, dtype=float)
+
+    @property
+    def _sentence_readings(self) -> SentenceReadings:
+        concepts = self.words.concepts
+        clean = [self._stored(f"clean-{note}") or {} for note in range(self.notes)]
+        written = [
+            [self._stored(f"written-{word}-{note}") or {} for note in range(self.notes)]
+            for word in concepts
+        ]
+        return SentenceReadings(
+            model=cut_name(self.judge.name),
+            concepts=concepts,
+            cells=self.cells,
+            log_probs=self._by_sentence("log_probs"),
+            masses=self._by_sentence("masses"),
+            clean_log_probs=np.array([reading["log_probs"][0] for reading in clean], dtype=float),
+            clean_masses=np.array([reading["masses"][0] for reading in clean], dtype=float),
+            written_log_probs=np.array(
+                [[reading["log_probs"][0] for reading in readings] for readings in written],
+                dtype=float,
+            ),
+            written_sentences=np.arange(len(concepts)) % prompts.SENTENCE_COUNT,
+        )
+
+    def _by_sentence(self, name: str) -> Any:
+        """Arrays of all cells whose rows are vectors on sentences, [note, cell, vector, sentence,
+        …].
+        """
+        arrays = self._stacked_cells(name)
+        notes, cells, _, *further = arrays.shape
+        return arrays.reshape(notes, cells, -1, prompts.SENTENCE_COUNT, *further)
+
     def _plain(self, names: Sequence[str]) -> PlainReadings:
         arrays = [self._stored(name) or {} for name in names]
         fields = ("log_odds", "masses", "names", "neutral")
@@ -452,6 +599,8 @@ class Inject(LocalStudy):
 
     def folder_content(self) -> "Found":
         """What is in the folder."""
+        if self.is_of_sentences:
+            return Found(SentenceNumbers(self._sentence_readings), self.run_record)
         readings = self._readings_without_reader
         cell = InjectionNumbers(readings).naming_cell
         stored = self._stored(self._reader_name(cell)) if cell >= 0 else None
@@ -461,8 +610,15 @@ class Inject(LocalStudy):
 
     @classmethod
     def page(cls, found: "Found") -> page.Page:
-        """Two answers that are never one, each with its picture, tables and checks."""
-        parts = {"notices": _noticing_page(found), "names": _naming_page(found)}
+        """Two answers that are never one, each with its picture, tables and checks; one where a
+        sentence is to be found.
+        """
+        if isinstance(found.numbers, SentenceNumbers):
+            return _locating_page(found, found.numbers)
+        parts = {
+            "notices": _noticing_page(found, found.numbers),
+            "names": _naming_page(found, found.numbers),
+        }
         return page.Page(
             "Does a model notice a thought that is put into it, and can it name it?",
             parts=parts,
@@ -489,7 +645,7 @@ class UsedWords:
 class Found:
     """Contents of the folder."""
 
-    numbers: InjectionNumbers
+    numbers: InjectionNumbers | SentenceNumbers
     state: dict[str, Any]
     """Settings of the run, from run.json."""
 
@@ -497,7 +653,7 @@ class Found:
     def run_line(self) -> str:
         """Sentence on the run that the folder holds."""
         state = self.state
-        tokens = "the note" if state["where"] == "earlier" else "the note and all that follows"
+        tokens = TOKENS_UNDER_VECTORS[state["where"]]
         return (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; vectors were "
             f"added on the tokens of {tokens}; selfprobe {state['selfprobe']}."
@@ -665,24 +821,40 @@ NAMING_WORDS = page.ClaimWords(
 )
 
 
-def _noticing_page(found: Found) -> page.Page:
+LOCATING_WORDS = page.ClaimWords(
+    yes="finds the disturbed sentence: it gains {effect} {place} beyond the question for the "
+    "longest one",
+    no="gives the disturbed sentence less than {smallest} nats beyond the question for the longest "
+    "one: {effect}",
+    checks={
+        **BLOCKING_CHECKS,
+        "ceiling": "finding a thought that is written into a sentence",
+        "signal": "finding the sentence beyond the question for the longest one",
+        "size": "finding it by as much as matters",
+        "chosen": "choosing it when asked which one",
+    },
+    unmet={**BLOCKING_UNMET, "can_be_asked": "hardly names a sentence at any block and dose"},
+    units=BLOCKING_UNITS,
+    write=signal_text,
+)
+
+
+def _noticing_page(found: Found, numbers: InjectionNumbers) -> page.Page:
     """The page of the first claim."""
-    numbers = found.numbers
-    claim = noticing_claim(numbers)
     rows = cell_rows(numbers)
-    cell = max(numbers.noticing_cell, 0)
-    marks = {
-        "concepts": numbers.noticing(cell),
-        "vectors without\na concept": numbers.control_noticing(cell),
-        "odd text": numbers.odd_noticing,
-        "the thought\nas text": numbers.written_noticing,
-    }
-    block, dose = numbers.readings.cells[cell]
-    caption = f"Noticing score at block {block}, dose {dose:g}. 95 % intervals."
+    cell = numbers.noticing_cell
+    marks = {}
+    if cell >= 0:
+        marks = {
+            "concepts": numbers.noticing(cell),
+            "vectors without\na concept": numbers.control_noticing(cell),
+        }
+    marks |= {"odd text": numbers.odd_noticing, "the thought\nas text": numbers.written_noticing}
+    caption = _caption("Noticing", numbers, cell)
     return _claim_page(
         found,
         "Does it notice a thought that is put into it?",
-        claim,
+        noticing_claim(numbers),
         NOTICING_WORDS,
         picture=_bars("noticing", marks, caption, "addition to the signal, log-odds"),
         table=page.Table(
@@ -692,43 +864,149 @@ def _noticing_page(found: Found) -> page.Page:
             "cells": RowTable(CellRow, rows),
             "vectors": RowTable(VectorRow, vector_rows(numbers), on_page=False),
         },
-        why=[_field_line(numbers, cell), _alarm_line(numbers), NOT],
+        why=[_field_line(numbers), _alarm_line(numbers), NOT],
         method=[METHOD, NOTICING_METHOD, GATE_METHOD],
     )
 
 
-def _naming_page(found: Found) -> page.Page:
+def _naming_page(found: Found, numbers: InjectionNumbers) -> page.Page:
     """The page of the second claim."""
-    numbers = found.numbers
-    claim = naming_claim(numbers)
     rows = cell_rows(numbers)
-    cell = max(numbers.naming_cell, 0)
-    marks = {
-        "the thought": numbers.naming(cell),
-        "another\nassistant's": numbers.naming(cell, prompts.Frame.OTHER),
-        "any word": numbers.naming(cell, prompts.Frame.ANY),
-        "the thought\nas text": numbers.written_naming,
-    }
+    cell = numbers.naming_cell
+    marks = {}
+    if cell >= 0:
+        marks = {
+            "the thought": numbers.naming(cell),
+            "another\nassistant's": numbers.naming(cell, prompts.Frame.OTHER),
+            "any word": numbers.naming(cell, prompts.Frame.ANY),
+        }
+    marks["the thought\nas text"] = numbers.written_naming
     if numbers.readings.reader is not None:
         marks["a reader of what\nit writes"] = numbers.reader_naming
-    block, dose = numbers.readings.cells[cell]
-    caption = f"Naming score at block {block}, dose {dose:g}. 95 % intervals."
-    concepts = numbers.readings.concept_count
-    named_line = (
-        f"The own name is the likeliest of {concepts} for {rows[cell].named_right} concepts there, "
-        "which is what others report: it counts words that are said of every vector."
-    )
+    caption = _caption("Naming", numbers, cell)
     return _claim_page(
         found,
         "Can it name the thought?",
-        claim,
+        naming_claim(numbers),
         NAMING_WORDS,
         picture=_bars("naming", marks, caption, "addition to the log-probability"),
         table=page.Table(rows, columns_of(CellRow, "block", "dose", "gate", "naming", "any_word")),
         tables={"cells": RowTable(CellRow, rows)},
-        why=[named_line, NOT],
+        why=[_named_line(numbers), NOT],
         method=[METHOD, NAMING_METHOD, GATE_METHOD],
     )
+
+
+@dataclass(frozen=True)
+class LocatingRow:
+    """What is read at each block and dose where a sentence is to be found."""
+
+    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
+    dose: Annotated[
+        float, Heading("dose", "Length of the vector over that of the states.", partial(number))
+    ]
+    gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
+    which: Annotated[
+        Estimate,
+        Heading(
+            "which one?",
+            "Gain of the disturbed sentence, in nats.",
+            partial(interval_text, sign=True),
+        ),
+    ]
+    longest: Annotated[
+        Estimate,
+        Heading(
+            "which is longest?",
+            "The same where the longest sentence is asked for.",
+            partial(interval_text, sign=True),
+        ),
+    ]
+    controls: Annotated[
+        Estimate,
+        Heading(
+            "without a concept",
+            "The same of other vectors, at which one?",
+            partial(interval_text, sign=True),
+        ),
+    ]
+    which_right: Annotated[
+        float, Heading("which one? right", "Share; a guess has a fifth.", percent)
+    ]
+    longest_right: Annotated[
+        float, Heading("longest, the disturbed one", "Share; a guess has a fifth.", percent)
+    ]
+    mass: Annotated[float, Heading("P(a number)", "Probability of the answers.", number)]
+
+
+def locating_rows(numbers: SentenceNumbers) -> list[LocatingRow]:
+    """A row a cell."""
+    rows = []
+    for cell, (block, dose) in enumerate(numbers.readings.cells):
+        rows.append(
+            LocatingRow(
+                block=block,
+                dose=dose,
+                gate="yes" if numbers.passing[cell] else "no",
+                which=numbers.locating(cell),
+                longest=numbers.locating(cell, longest=True),
+                controls=numbers.control_locating(cell),
+                which_right=numbers.share_right(cell),
+                longest_right=numbers.share_right(cell, longest=True),
+                mass=float(numbers.masses[cell]),
+            )
+        )
+    return rows
+
+
+def _locating_page(found: Found, numbers: SentenceNumbers) -> page.Page:
+    """The page where a sentence is to be found."""
+    rows = locating_rows(numbers)
+    cell = numbers.cell
+    marks = {}
+    if cell >= 0:
+        marks = {
+            "which one?": rows[cell].which,
+            "which is\nthe longest?": rows[cell].longest,
+            "which one?, without\na concept": rows[cell].controls,
+        }
+    marks["the thought\nas text"] = numbers.written_locating
+    best_row = max(rows, key=lambda row: row.which_right)
+    right_line = (
+        f"Others report how often it is right, where that is largest: "
+        f"{percent(best_row.which_right)} at block {best_row.block}, dose {best_row.dose:g}; asked "
+        f"which is the longest it takes the disturbed sentence in {percent(best_row.longest_right)}."
+    )
+    return _claim_page(
+        found,
+        "Does it know on which of five sentences a vector was put?",
+        locating_claim(numbers),
+        LOCATING_WORDS,
+        picture=_bars(
+            "locating",
+            marks,
+            _caption("Locating", numbers, cell),
+            "addition to the log-probability",
+        ),
+        table=page.Table(
+            rows, columns_of(LocatingRow, "block", "dose", "gate", "which", "longest")
+        ),
+        tables={"cells": RowTable(LocatingRow, rows)},
+        why=[right_line, NOT],
+        method=[METHOD, LOCATING_METHOD],
+    )
+
+
+def _place_text(numbers: InjectionNumbers | SentenceNumbers, cell: int) -> str:
+    block, dose = numbers.readings.cells[cell]
+    return f"block {block}, dose {dose:g}"
+
+
+def _caption(score: str, numbers: InjectionNumbers | SentenceNumbers, cell: int) -> str:
+    """Caption of a picture at a cell; without one that can be asked nothing under a vector is drawn."""
+    if cell < 0:
+        return f"{score} score without a vector: no block and dose can be asked. 95 % intervals."
+    return f"{score} score at {_place_text(numbers, cell)}. 95 % intervals."
 
 
 def _bars(stem: str, marks: dict[str, Estimate], caption: str, axis: str) -> page.Picture:
@@ -763,12 +1041,25 @@ def _claim_page(
     return replace(made, sections=[*made.sections, *page.headings(runs=[found.run_line])])
 
 
-def _field_line(numbers: InjectionNumbers, cell: int) -> str:
-    """What others report of the same readings."""
-    block, dose = numbers.readings.cells[cell]
+def _field_line(numbers: InjectionNumbers) -> str:
+    """What others report of the same readings: the best of all cells."""
+    lifts = [numbers.lift(cell) for cell in range(len(numbers.readings.cells))]
+    best_cell = int(np.argmax(lifts))
     return (
-        f"Others report the rise of Yes alone: {signed_number(numbers.lift(cell))} in log-odds at "
-        f"block {block}, dose {dose:g}. A bias towards Yes, and flattened answers, raise it too."
+        f"Others report the rise of Yes alone, where it is largest: "
+        f"{signed_number(lifts[best_cell])} in log-odds at {_place_text(numbers, best_cell)}. A "
+        "bias towards Yes, and flattened answers, raise it too."
+    )
+
+
+def _named_line(numbers: InjectionNumbers) -> str:
+    """What others report of names: the best of all cells."""
+    counts = [numbers.named_right(cell) for cell in range(len(numbers.readings.cells))]
+    best_cell = int(np.argmax(counts))
+    return (
+        f"The own name is the likeliest of {numbers.readings.concept_count} for "
+        f"{counts[best_cell]} concepts at {_place_text(numbers, best_cell)}, which is what others "
+        "report: it counts words that are said of every vector."
     )
 
 

@@ -222,23 +222,7 @@ class InjectionNumbers:
     @cached_property
     def noticing_cell(self) -> int:
         """The cell that the page shows for noticing; −1 where none can be asked."""
-        return self._shown_cell(self.noticing_p_values, self.noticing, SMALLEST_SIGNAL)
-
-    def _shown_cell(
-        self, p_values: Floats, estimate_at: Callable[[int], Estimate], smallest: float
-    ) -> int:
-        """The cell to show: of significant ones whose effect matters that with the largest; without
-        any the one at which most may be missed; −1 where none can be asked.
-        """
-        cells = [int(cell) for cell in np.flatnonzero(self.passing)]
-        if not cells:
-            return -1
-        significant = [
-            cell for cell in cells if p_values[cell] < ALPHA and estimate_at(cell).value >= smallest
-        ]
-        if significant:
-            return max(significant, key=lambda cell: estimate_at(cell).value)
-        return max(cells, key=lambda cell: estimate_at(cell).high)
+        return shown_cell(self.passing, self.noticing_p_values, self.noticing, SMALLEST_SIGNAL)
 
     def noticing(self, cell: int) -> Estimate:
         """Noticing score of concepts at a cell."""
@@ -313,7 +297,7 @@ class InjectionNumbers:
     @cached_property
     def naming_cell(self) -> int:
         """The cell that the page shows for naming; −1 where none can be asked."""
-        return self._shown_cell(self.naming_p_values, self.naming, SMALLEST_NAMING)
+        return shown_cell(self.passing, self.naming_p_values, self.naming, SMALLEST_NAMING)
 
     def naming(self, cell: int, frame: Frame = Frame.OWN) -> Estimate:
         """How much more probable each concept's own name is at a cell."""
@@ -363,6 +347,23 @@ class InjectionNumbers:
         return int((log_probs.argmax(axis=1) == np.arange(len(log_probs))).sum())
 
 
+def shown_cell(
+    passing: Flags, p_values: Floats, estimate_at: Callable[[int], Estimate], smallest: float
+) -> int:
+    """The cell to show: of significant ones whose effect matters that with the largest; without
+    any the one at which most may be missed; −1 where none can be asked.
+    """
+    cells = [int(cell) for cell in np.flatnonzero(passing)]
+    if not cells:
+        return -1
+    significant = [
+        cell for cell in cells if p_values[cell] < ALPHA and estimate_at(cell).value >= smallest
+    ]
+    if significant:
+        return max(significant, key=lambda cell: estimate_at(cell).value)
+    return max(cells, key=lambda cell: estimate_at(cell).high)
+
+
 def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
     """Noticing scores of texts without a vector [text, 1, wording], against the mean of clean
     notes.
@@ -388,22 +389,22 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     cell = numbers.noticing_cell
     blocking = _blocking_checks(numbers, numbers.written_noticing, SMALLEST_SIGNAL)
     if any(check.outcome is not Outcome.HOLDS for check in blocking):
-        return _blocked_claim(numbers, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
+        return blocked_claim(numbers.readings.model, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
     effect = numbers.noticing(cell)
     p_value = float(numbers.noticing_p_values[cell])
     above_wordings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
     checks = [
         *blocking,
-        *_effect_checks(effect, p_value, SMALLEST_SIGNAL),
+        *effect_checks(effect, p_value, SMALLEST_SIGNAL),
         Check("wordings", effect, above_wordings, remedy=_more(above_wordings)),
-        _explaining_check(
+        explaining_check(
             "beyond_controls",
             numbers.beyond_controls(cell),
             "vectors without a concept",
             numbers.control_noticing(cell),
             smallest=SMALLEST_SIGNAL,
         ),
-        _explaining_check(
+        explaining_check(
             "beyond_odd_text",
             numbers.beyond_odd_text(cell),
             "odd text without a vector",
@@ -411,7 +412,8 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
             smallest=SMALLEST_SIGNAL,
         ),
     ]
-    return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_SIGNAL, _place(numbers, cell))
+    details = place_details(numbers.readings.cells[cell])
+    return Claim(numbers.readings.model, effect, tuple(checks), SMALLEST_SIGNAL, details)
 
 
 NOTICING_CHECKS = ("signal", "size", "wordings", "beyond_controls", "beyond_odd_text")
@@ -423,29 +425,29 @@ def naming_claim(numbers: InjectionNumbers) -> Claim:
     cell = numbers.naming_cell
     blocking = _blocking_checks(numbers, numbers.written_naming, SMALLEST_NAMING)
     if any(check.outcome is not Outcome.HOLDS for check in blocking):
-        return _blocked_claim(numbers, blocking, NAMING_CHECKS, SMALLEST_NAMING)
+        return blocked_claim(numbers.readings.model, blocking, NAMING_CHECKS, SMALLEST_NAMING)
     effect = numbers.naming(cell)
     p_value = float(numbers.naming_p_values[cell])
     any_word = numbers.naming(cell, Frame.ANY)
     other = numbers.naming(cell, Frame.OTHER)
     checks = [
         *blocking,
-        *_effect_checks(effect, p_value, SMALLEST_NAMING),
-        _explaining_check(
+        *effect_checks(effect, p_value, SMALLEST_NAMING),
+        explaining_check(
             "beyond_other",
             numbers.naming_beyond(cell, Frame.OTHER),
             "asked about another",
             other,
             smallest=SMALLEST_NAMING,
         ),
-        _explaining_check(
+        explaining_check(
             "beyond_any_word",
             numbers.naming_beyond(cell, Frame.ANY),
             "asked for any word",
             any_word,
             smallest=SMALLEST_NAMING,
         ),
-        _explaining_check(
+        explaining_check(
             "beyond_reader",
             numbers.naming_beyond_reader,
             "a reader of what it writes",
@@ -453,15 +455,13 @@ def naming_claim(numbers: InjectionNumbers) -> Claim:
             smallest=SMALLEST_NAMING,
         ),
     ]
-    return Claim(_subject(numbers), effect, tuple(checks), SMALLEST_NAMING, _place(numbers, cell))
+    details = place_details(numbers.readings.cells[cell])
+    return Claim(numbers.readings.model, effect, tuple(checks), SMALLEST_NAMING, details)
 
 
-def _subject(numbers: InjectionNumbers) -> str:
-    return numbers.readings.model
-
-
-def _place(numbers: InjectionNumbers, cell: int) -> dict[str, str]:
-    block, dose = numbers.readings.cells[cell]
+def place_details(cell: tuple[int, float]) -> dict[str, str]:
+    """Where a claim is made, for its sentence."""
+    block, dose = cell
     return {"place": f"at block {block}, dose {dose:g}"}
 
 
@@ -471,10 +471,14 @@ def _more(outcome: Outcome) -> str:
 
 def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:
     """The requirements without which nothing is said."""
-    return [_asked_check(numbers), _enough_check(numbers), _ceiling_check(ceiling, smallest)]
+    return [
+        asked_check(numbers.passing),
+        enough_check(numbers.readings.concept_count),
+        ceiling_check(ceiling, smallest),
+    ]
 
 
-def _effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Check]:
+def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Check]:
     """The requirements that an effect is above 0, and large enough to matter."""
     above_zero = outcome_above_zero(effect, smallest=smallest, p_value=p_value)
     is_large = Outcome.HOLDS if effect.value >= smallest else Outcome.OPEN
@@ -484,10 +488,10 @@ def _effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Ch
     ]
 
 
-def _asked_check(numbers: InjectionNumbers) -> Check:
+def asked_check(passing_cells: Flags) -> Check:
     """The requirement that the model can still be asked at one cell at least."""
-    passing = int(numbers.passing.sum())
-    count = len(numbers.readings.cells)
+    passing = int(passing_cells.sum())
+    count = len(passing_cells)
     share = Estimate(passing / count, passing / count, passing / count, count, "cell")
     if passing:
         return Check("can_be_asked", share, Outcome.HOLDS)
@@ -495,7 +499,7 @@ def _asked_check(numbers: InjectionNumbers) -> Check:
     return Check("can_be_asked", share, Outcome.OPEN, remedy=remedy)
 
 
-def _ceiling_check(ceiling: Estimate, smallest: float) -> Check:
+def ceiling_check(ceiling: Estimate, smallest: float) -> Check:
     """The requirement that the model reports a thought that stands in its text."""
     holds = ceiling.low > 0 and ceiling.value >= smallest
     outcome = Outcome.HOLDS if holds else Outcome.OPEN
@@ -503,9 +507,8 @@ def _ceiling_check(ceiling: Estimate, smallest: float) -> Check:
     return Check("ceiling", ceiling, outcome, remedy=remedy)
 
 
-def _enough_check(numbers: InjectionNumbers) -> Check:
+def enough_check(count: int) -> Check:
     """The requirement of enough concepts."""
-    count = numbers.readings.concept_count
     holds = count >= LEAST_CONCEPTS
     return Check(
         "concepts",
@@ -515,7 +518,7 @@ def _enough_check(numbers: InjectionNumbers) -> Check:
     )
 
 
-def _explaining_check(
+def explaining_check(
     name: str, difference: Estimate, label: str, reached: Estimate, *, smallest: float
 ) -> Check:
     """The requirement that a difference from a control is above 0; a control that reaches as much
@@ -526,10 +529,10 @@ def _explaining_check(
     return Check(name, difference, outcome, competitor, explains=True, remedy=_more(outcome))
 
 
-def _blocked_claim(
-    numbers: InjectionNumbers, blocking: Sequence[Check], later: Sequence[str], smallest: float
+def blocked_claim(
+    model: str, blocking: Sequence[Check], later: Sequence[str], smallest: float
 ) -> Claim:
     """A claim of a model that cannot be asked: no number is said of what comes after."""
     nothing = undefined("the model cannot be asked so", unit=UNIT)
     open_checks = [Check(name, nothing, Outcome.OPEN) for name in later]
-    return Claim(_subject(numbers), nothing, (*blocking, *open_checks), smallest, {"place": ""})
+    return Claim(model, nothing, (*blocking, *open_checks), smallest, {"place": ""})

@@ -16,6 +16,7 @@ from selfprobe.studies.inject_numbers import (
     naming_claim,
     noticing_claim,
 )
+from selfprobe.studies.inject_sentences import SentenceNumbers, SentenceReadings, locating_claim
 
 FloatArray = npt.NDArray[np.float64]
 CONCEPTS, CONTROLS, NOTES = 20, 20, 2
@@ -158,6 +159,50 @@ class World:
         return addition * np.eye(CONCEPTS) + noise
 
 
+SENTENCES, WORDINGS_OF_SENTENCES = 5, 2
+
+
+@dataclass(frozen=True)
+class SentenceWorld:
+    """What vectors on one of five sentences do."""
+
+    finding: float = 0.0
+    """Addition to the disturbed sentence at "which one?", at dose 1 and the best block."""
+    drawn: float = 0.0
+    """The same at both questions."""
+    noise: Noise = normal
+
+    def readings(self, rng: np.random.Generator) -> SentenceReadings:
+        """Readings of a model in this world."""
+        questions = 2 * WORDINGS_OF_SENTENCES
+        is_which = np.arange(questions) < WORDINGS_OF_SENTENCES
+        shape = (NOTES, len(DOSES), CONCEPTS + CONTROLS, SENTENCES, questions, SENTENCES)
+        addition = self.drawn + self.finding * is_which
+        reach = DOSES * DEPTHS
+        own = np.eye(SENTENCES)[:, None, :] * addition[None, :, None]
+        log_probs = -1.6 + 0.5 * self.noise(rng, shape) + rng.normal(size=SENTENCES)
+        log_probs += reach[None, :, None, None, None, None] * own
+        written = 0.5 * self.noise(rng, (CONCEPTS, NOTES, questions, SENTENCES))
+        written_sentences = np.arange(CONCEPTS) % SENTENCES
+        written += 3 * np.eye(SENTENCES)[written_sentences][:, None, None, :]
+        return SentenceReadings(
+            model="m",
+            concepts=tuple(f"c{index}" for index in range(CONCEPTS)),
+            cells=tuple((index % 3, dose) for index, dose in enumerate(DOSES)),
+            log_probs=log_probs,
+            masses=np.full(shape[:-1], 0.8),
+            clean_log_probs=np.zeros((NOTES, questions, SENTENCES)),
+            clean_masses=np.full((NOTES, questions), 0.8),
+            written_log_probs=written,
+            written_sentences=written_sentences,
+        )
+
+
+def locates(world: SentenceWorld) -> Callable[[np.random.Generator], Claim]:
+    """The claim that a model of a world finds the disturbed sentence."""
+    return lambda rng: locating_claim(SentenceNumbers(world.readings(rng)))
+
+
 def notices(world: World) -> Callable[[np.random.Generator], Claim]:
     """The claim that a model of a world notices."""
     return lambda rng: noticing_claim(InjectionNumbers(world.readings(rng)))
@@ -192,5 +237,9 @@ LINES: Lines = {
     "names: any word too": Line(names(World(naming=2.0, any_naming=2.0))),
     "names: in what it writes": Line(names(World(naming=2.0, reader_naming=2.0))),
     "names: 2 nats at dose 1": Line(names(World(naming=2.0)), True, 0.9),
+    "locates: nothing": Line(locates(SentenceWorld())),
+    "locates: nothing, t with 3 degrees": Line(locates(SentenceWorld(noise=heavy_tailed))),
+    "locates: the longest too": Line(locates(SentenceWorld(drawn=2.0))),
+    "locates: 2 nats at dose 1": Line(locates(SentenceWorld(finding=2.0)), True, 0.9),
     "names: .8 nats at dose 1": Line(names(World(naming=0.8)), True, 0.5),
 }

@@ -40,6 +40,8 @@ class Kind(Enum):
     YES_BIAS = "says Yes to everything"
     FLATTENED = "answers everything less surely"
     ECHO = "says the word whatever it is asked"
+    FINDS = "finds the sentence on which a vector was put"
+    DRAWN = "chooses that sentence whatever it is asked"
 
 
 def word_tokenizer() -> Any:
@@ -52,6 +54,8 @@ def word_tokenizer() -> Any:
         *prompts.NOTES,
         *prompts.ODD_NOTES,
         *(f"{question.text} {question.reply_opening}" for question in questions),
+        *map(prompts.numbered_sentences, prompts.SENTENCE_NOTES),
+        *(f"{question.text} {question.reply_opening}" for question in prompts.sentence_questions()),
         prompts.INTRODUCTION,
         prompts.ACKNOWLEDGEMENT,
         prompts.CEILING,
@@ -125,17 +129,30 @@ def organism(kind: Kind) -> LocalModel:
     written_words = [judge.tokenizer.convert_tokens_to_ids(word) for word in ("thought", "is")]
     question_tokens = {
         tuple(asked.tokens_of(question.text)): question.key
-        for question in [*asked.questions, *asked.naming_questions]
+        for question in [
+            *asked.questions,
+            *asked.naming_questions,
+            *prompts.sentence_questions(),
+        ]
     }
+    sentence_word = judge.tokenizer.convert_tokens_to_ids("sentences")
+    _, number_tokens = asked._sentence_numbers()
 
     def forward(input_ids: Any = None, past_key_values: Any = None, **further: Any) -> Any:
         is_first_turn = past_key_values is None or past_key_values.get_seq_length() == 0
+        read_before = getattr(past_key_values, "read_tokens", [])
         output = plain_forward(input_ids=input_ids, past_key_values=past_key_values, **further)
         tokens = input_ids[0].tolist()
         if is_first_turn and note_word in tokens:
             _read_note(tokens)
-        key = _key(tokens, question_tokens)
-        if key and memory.felt is not None:
+        if is_first_turn and {sentence_word, *number_tokens} <= set(tokens):
+            _read_sentences(input_ids)
+        read_tokens = [*read_before, *tokens]
+        output.past_key_values.read_tokens = read_tokens
+        key = _key(read_tokens, question_tokens)
+        if key.startswith(("which", "longest")):
+            output.logits = _with_sentence(output.logits * 0.3, key)
+        elif key and memory.felt is not None:
             output.logits = _answered(output.logits * 0.3, key)
         return output
 
@@ -159,6 +176,34 @@ def organism(kind: Kind) -> LocalModel:
             memory.is_written = True
         else:
             memory.is_written = False
+
+    def _read_sentences(token_rows: Any) -> None:
+        """Take in which sentence differs most from how it was read without a vector; where a
+        thought is written into one, that one.
+        """
+        clean = memory.clean.setdefault(tuple(token_rows[0].tolist()), memory.stream[:1])
+        deviations = (memory.stream - clean).norm(dim=-1)  # [row, token]
+        memory.sentences = []
+        for row, tokens in enumerate(token_rows.tolist()):
+            written = [word for word in CONCEPTS if _count(tokens, word) > 2]
+            memory.is_written = bool(written)
+            place = int(deviations[row].argmax())
+            if written:
+                place = tokens.index(judge.tokenizer.convert_tokens_to_ids(written[0]))
+            starts = [tokens.index(number_token) for number_token in number_tokens]
+            sentence = sum(start < place for start in starts) - 1
+            is_disturbed = float(deviations[row].max()) > 0
+            memory.sentences.append(sentence if written or is_disturbed else -1)
+
+    def _with_sentence(logits: Any, key: str) -> Any:
+        """The last logits with the sentence that the organism chooses."""
+        logits[:, -1, number_tokens] += 8
+        for row, sentence in enumerate(memory.sentences):
+            if key.startswith("longest") and kind is not Kind.DRAWN:
+                logits[row, -1, number_tokens[2]] += 4
+            elif sentence >= 0 and (memory.is_written or kind in (Kind.FINDS, Kind.DRAWN)):
+                logits[row, -1, number_tokens[sentence]] += 4
+        return logits
 
     def _count(tokens: list[int], word: str) -> int:
         return tokens.count(judge.tokenizer.convert_tokens_to_ids(word))

@@ -3,6 +3,7 @@ stopped study goes on.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from selfprobe.mechanism import injection_prompts as prompts  # noqa: E402
 from selfprobe.mechanism.injection import AskedModel, Injection  # noqa: E402
 from selfprobe.page import Page, write  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
+from selfprobe.probes.tokens import Chat  # noqa: E402
 from selfprobe.studies.inject import Inject  # noqa: E402
 
 from .organisms import BASE, BLOCK, CONCEPTS, Kind, organism, plain_llama  # noqa: E402
@@ -39,8 +41,11 @@ def made_page(judge: LocalModel, folder: Path, **options: Any) -> Page:
     return study.build_page()
 
 
+FINDERS = {Kind.NOTHING: "No", Kind.FINDS: "Yes", Kind.DRAWN: "No"}
+
+
 @pytest.mark.slow(10)
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", VERDICTS)
 def test_an_organism_gets_the_verdict_of_what_it_does(kind: Kind, tmp_path: Path) -> None:
     page = made_page(organism(kind), tmp_path)
     parts = page.parts
@@ -93,8 +98,8 @@ def test_a_stopped_study_goes_on_and_makes_the_same_tables(
         patched.setattr(AskedModel, "read_cell", interrupted)
         with pytest.raises(BaseException, match="goes on"):
             made_page(judge, tmp_path / "stopped", limit=3, notes=1)
-    read_before = sorted(path.name for path in (tmp_path / "stopped" / "readings").iterdir())
-    assert len(read_before) == 4
+    read_before = len(list((tmp_path / "stopped" / "readings").iterdir()))
+    assert 4 <= read_before < len(list((tmp_path / "whole" / "readings").iterdir()))
     again = made_page(judge, tmp_path / "stopped", limit=3, notes=1)
     for name, frame in whole.parts["notices"].frames.items():
         assert frame.equals(again.parts["notices"].frames[name])
@@ -162,3 +167,135 @@ def test_vectors_have_unit_length_and_the_same_seed_gives_the_same_controls() ->
     assert np.allclose(lengths.numpy(), 1, atol=1e-5)
     names = [label.name for label in prompts.vector_labels(CONCEPTS[:5])]
     assert len(names) == len(set(names)) == len(vectors[BLOCK]) == 25
+
+
+def test_questions_that_begin_alike_are_read_once_and_give_what_whole_readings_give() -> None:
+    from selfprobe.mechanism.injection import token_branches
+
+    asked = asked_model()
+    conversation = asked.conversation(prompts.NOTES[0])
+    vectors = torch.zeros(2, asked.judge.d_model)
+    vectors[1] = 2 * torch.ones(asked.judge.d_model)
+    injection = Injection(BLOCK, vectors, everywhere=True)
+    reading = asked.read_cell(conversation, injection, 2)
+    cache = asked.read_note(conversation, injection, 2)
+    for number, question in enumerate(asked.questions):
+        tokens = asked.asked_after(conversation, question)
+        logits = asked.read_after(cache, tokens, injection, 2, 1)[:, -1]
+        log_odds, _ = asked._yes_no(logits)
+        assert np.allclose(log_odds, reading.log_odds[:, number], atol=1e-4), question.key
+    tokens = asked.neutral_tokens(conversation)
+    logits = asked.read_after(cache, tokens, injection, 2, len(tokens))
+    targets = torch.tensor(tokens[1:])[None, :, None].expand(2, -1, 1)
+    whole = logits[:, :-1].log_softmax(-1).gather(2, targets).mean(dim=(1, 2))
+    assert np.allclose(whole.numpy(), reading.neutral, atol=1e-4)
+    branches = asked.question_branches(conversation)
+    separate = [len(asked.asked_after(conversation, question)) for question in asked.questions]
+    assert sum(branch.token_count for branch in branches) < 0.7 * sum(separate)
+    assert [branch.question for branch in token_branches({0: [1, 2], 1: [1, 2]})] == [0, 1]
+
+
+def test_the_plan_says_what_is_held_beside_the_weights(tmp_path: Path) -> None:
+    study = Inject(model="tests/organism", layers="1", doses=(1.0,), limit=3, out=str(tmp_path))
+    vars(study)["judge"] = plain_llama()
+    [memory] = [line for line in study.plan().lines if line.startswith("Memory")]
+    assert "weights" in memory and memory.endswith("while reading")
+
+
+def test_a_page_without_a_cell_that_can_be_asked_draws_nothing_under_a_vector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selfprobe.studies.inject_numbers.LEAST_MASS", 2.0)
+    page = made_page(plain_llama(), tmp_path, limit=3)
+    for part in page.parts.values():
+        assert part.picture is not None
+        assert "no block and dose can be asked" in part.picture.caption
+        assert part.claims[0].verdict.value == "Cannot tell"
+    write(page, str(tmp_path))
+    drawn = (tmp_path / "figures" / "noticing.svg").read_text("utf-8")
+    assert "odd text" in drawn and "concepts" not in drawn
+
+
+@pytest.mark.slow(10)
+@pytest.mark.parametrize("kind", FINDERS)
+def test_who_finds_the_sentence_is_told_from_who_is_drawn_to_it(kind: Kind, tmp_path: Path) -> None:
+    page = made_page(organism(kind), tmp_path, where="sentence")
+    [claim] = page.claims
+    assert claim.verdict.value == FINDERS[kind], page.answer
+    write(page, str(tmp_path))
+    head = (tmp_path / "tables" / "cells.csv").read_text("utf-8").partition("\n")[0]
+    assert "which_right" in head and "longest_right" in head
+
+
+def test_a_vector_is_added_on_one_sentence_alone() -> None:
+    asked = asked_model()
+    sentences = prompts.SENTENCE_NOTES[0]
+    conversation = asked.sentence_conversation(sentences)
+    decode = asked.judge.tokenizer.decode
+    texts = [decode(conversation.tokens[start:end]) for start, end in conversation.sentence_spans]
+    assert [text.split() for text in texts] == [
+        decode(asked.tokens_of(sentence)).split() for sentence in sentences
+    ]
+    vectors = torch.ones(2, asked.judge.d_model)
+    injection = Injection(BLOCK, vectors, spans=conversation.sentence_spans[1:3])
+    keys = asked.read_note(conversation, injection, 2).layers[BLOCK + 1].keys
+    plain = asked.read_note(conversation, None, 2).layers[BLOCK + 1].keys
+    differs = (keys != plain).any(dim=-1).any(dim=1)  # [row, token]
+    for row, (start, end) in enumerate(conversation.sentence_spans[1:3]):
+        places = torch.arange(differs.shape[1])
+        assert torch.equal(differs[row], (places >= start) & (places < end))
+
+
+def test_a_stopped_study_of_sentences_goes_on(tmp_path: Path) -> None:
+    judge = plain_llama()
+    options = {"limit": 5, "where": "sentence"}
+    whole = made_page(judge, tmp_path, **options)
+    [*_, last] = sorted((tmp_path / "readings").glob("block-*"))
+    last.unlink()
+    again = made_page(judge, tmp_path, **options)
+    assert whole.frames["cells"].equals(again.frames["cells"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"notes": 3}, "--where sentence has 2 notes, got --notes 3"),
+        ({"reader": "smollm2"}, "--where sentence writes nothing: leave out --reader"),
+    ],
+)
+def test_options_that_a_study_of_sentences_lacks_are_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Inject(model="tests/organism", where="sentence", **options)
+
+
+def test_several_residual_streams_and_a_cache_that_cannot_be_copied_are_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = plain_llama()
+    streams = plain_llama()
+    streams.model.config.altup_active_idx = 0
+    with pytest.raises(ValueError, match="several residual streams.*use a model with one"):
+        AskedModel(streams, CONCEPTS)
+    asked = AskedModel(judge, CONCEPTS)
+    conversation = asked.conversation(prompts.NOTES[0])
+    monkeypatch.setattr(asked, "read_after", raising_type_error)
+    with pytest.raises(ValueError, match="cannot go on from a copy of its cache .no copies.: use"):
+        asked.check_cache(conversation)
+
+
+def raising_type_error(*_arguments: Any) -> Any:
+    raise TypeError("no copies")
+
+
+def test_a_system_turn_that_the_template_refuses_is_one_line() -> None:
+    judge = plain_llama()
+    judge.tokenizer.chat_template = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+        "{% for m in messages %}<user> {{ m.content }} <end> {% endfor %}<assistant> "
+    )
+    asked = AskedModel(replace(judge, chat=Chat("Be brief.", {})), CONCEPTS)
+    with pytest.raises(ValueError) as error:
+        asked.conversation(prompts.NOTES[0])
+    assert "system" in str(error.value) and "\n" not in str(error.value)

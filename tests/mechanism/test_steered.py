@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from inspect_ai import eval
+from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
@@ -113,6 +114,38 @@ def test_a_task_runs_under_a_probe_s_direction_and_its_log_says_which(
     errors = [sample.error.message for sample in log.samples or [] if sample.error]
     assert log.status == "success", errors
     assert log.eval.model_args["dose"] == -0.5 and log.eval.model_args["vector"] == vector
+
+
+def test_injected_thought_puts_each_word_in_for_its_reply_alone(
+    folder: Path, tmp_path: Path
+) -> None:
+    grader = handle(folder, config=GenerateConfig(max_tokens=4))
+    (log,) = eval(
+        "selfprobe/injected_thought",
+        model=f"steered/{folder}",
+        model_args={"device": "cpu"},
+        model_roles={"grader": grader},
+        task_args={"dose": 1.0, "block": BLOCK, "reply_tokens": 4},
+        limit=2,
+        log_dir=str(tmp_path),
+        display="none",
+    )
+    assert log.status == "success", log.error
+    for sample in log.samples or []:
+        events = [event for event in sample.events if isinstance(event, ModelEvent)]
+        steers = [
+            (event.output.metadata or {})["steer"] for event in events if event.role != "grader"
+        ]
+        word = sample.metadata["word"]
+        assert [(steer["vector"], steer["dose"]) for steer in steers] == [
+            (f"concept:{word}", 1.0),
+            (f"random:{word_number(sample)}", 1.0),
+            ("random:0", 0.0),
+        ]
+
+
+def word_number(sample: Any) -> int:
+    return int(sample.input.split(".")[0].removeprefix("Trial "))
 
 
 def test_a_direction_of_another_width_is_one_line(folder: Path, tmp_path: Path) -> None:
