@@ -115,7 +115,7 @@ def opened_chat(
 def opened_chat_unchecked(
     tokenizer: Any, user_text: str, chat: Chat = PLAIN_CHAT, *, thinking: bool = False
 ) -> str:
-    """As `opened_chat`, whatever the template makes of the user's turn."""
+    """The chat that `opened_chat` gives, whatever the template makes of the user's turn."""
     user_turn = {"role": "user", "content": user_text}
     return opened_conversation(tokenizer, [user_turn], chat, thinking=thinking)
 
