@@ -112,13 +112,16 @@ def called_self_knowledge(
                 chances[model, "self", "", "length"] = ranks / ITEMS_PER_SET
 
         item_names = tuple(map(str, items))
+        outcomes = {}
+        for model in models:
+            outcomes[model, "length"] = is_long[model].to_numpy()[items]
         stated = StatedChances(
             items=item_names,
             texts=dict.fromkeys(models, item_names),
             clusters=np.arange(ITEMS_PER_SET),
             questions=("length",),
             observers={key[0]: key[0] for key in chances},
-            outcomes={(model, "length"): is_long[model].to_numpy()[items] for model in models},
+            outcomes=outcomes,
             chances=chances,
         )
         for facts in all_facts(stated):

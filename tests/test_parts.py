@@ -37,6 +37,7 @@ def test_every_part_of_the_pages_is_made_by_a_program_that_is_there(parts: Modul
     found = re.findall(r"<!-- (\w+): made by (\S+) -->", text)
     assert sorted(name for name, _ in found) == [
         "claims",
+        "families",
         "faults",
         "gate",
         "nights",

@@ -66,9 +66,9 @@ class Prompts:
 def prompts_of(judge: LocalModel, question: str) -> Prompts:
     """The prompts of a question, cut where they part."""
     prompts = []
-    for asked in READ_COLUMNS:
-        if (asked.kind, asked.word) != ("direct", 1):
-            prompts.append(prompt_tokens(judge, question, asked))
+    for column in READ_COLUMNS:
+        if (column.kind, column.word) != ("direct", 1):
+            prompts.append(prompt_tokens(judge, question, column))
 
     shared_length = 0
     for position_tokens in zip(*(tokens[:-1] for tokens in prompts), strict=False):

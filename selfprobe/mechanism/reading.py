@@ -287,8 +287,11 @@ def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats
     """Measures [measure, head] of each arm and layer → [arm, measure, layer, head]; NaN where a
     layer has none.
     """
-    known = [measures for layers in arm_measures for measures in layers if measures is not None]
-    shape = known[0].shape if known else torch.Size((len(PATTERN_MEASURES), 0))
+    shape = torch.Size((len(PATTERN_MEASURES), 0))
+    for layers in arm_measures:
+        for measures in layers:
+            if measures is not None:
+                shape = measures.shape
     missing = torch.full(shape, math.nan)
     stacked_arms: list[Tensor] = []
     for layers in arm_measures:
@@ -312,7 +315,7 @@ def read_in_context(
 
 
 def _measuring_tap(measures_by_layer: dict[int, Tensor], shared_tokens: int) -> Tap:
-    """Tap that keeps `MEASURES` of each layer's last-token pattern: [measure, head] on the CPU."""
+    """Tap that keeps `PATTERN_MEASURES` of each layer's last-token pattern: [measure, head] on the CPU."""
 
     def tap(layer: int, patterns: Tensor) -> None:
         last_pattern = patterns[0, :, -1]  # [head, key]
@@ -902,8 +905,8 @@ def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
     tail_start = pattern.shape[-1] - tail
     first_token = pattern[..., :1]
     later_beginning = pattern[..., 1:head].sum(dim=-1, keepdim=True)
-    between = pattern[..., head:tail_start].sum(dim=-1, keepdim=True)
-    return torch.cat([first_token, later_beginning, between, pattern[..., tail_start:]], dim=-1)
+    middle = pattern[..., head:tail_start].sum(dim=-1, keepdim=True)
+    return torch.cat([first_token, later_beginning, middle, pattern[..., tail_start:]], dim=-1)
 
 
 def spread(places: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:

@@ -192,10 +192,11 @@ def _read_stem(
             token_logprobs[number] += logprobs
 
     stem_states = _stacked_layers(states)
-    return [
-        _TextReading(logprobs, stem_states if text.state else None)
-        for text, logprobs in zip(texts, token_logprobs, strict=True)
-    ]
+    readings = []
+    for text, logprobs in zip(texts, token_logprobs, strict=True):
+        text_states = stem_states if text.state else None
+        readings.append(_TextReading(logprobs, text_states))
+    return readings
 
 
 def _read_endings(

@@ -42,6 +42,8 @@ PADDING_NOISE_MULTIPLE = 5
 """More counts as rounding up to this multiple of what padding alone changes in plain forwards …"""
 PADDING_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """… unless that exceeds these values: then padding itself does not work."""
+TOKEN_BUDGET_SETTINGS = ("index_topk", "indexer_budget")
+"""Settings that say how many tokens a token attends to, where the model selects them."""
 MODEL_FAILURES = (
     AssertionError,
     AttributeError,
@@ -380,6 +382,19 @@ def length_switches(config: Any) -> tuple[int, ...]:
     return tuple(sorted(lengths))
 
 
+def attended_tokens(config: Any) -> float:
+    """Number of tokens that each token attends to at most, where the model selects them (DeepSeek
+    3.2, GLM 5, dots3); infinite where it does not.
+
+    A padded row may then select other tokens than it does alone.
+    """
+    for name in TOKEN_BUDGET_SETTINGS:
+        budget = getattr(config, name, None)
+        if budget:
+            return int(budget)
+    return math.inf
+
+
 def way_obstacle(judge: LocalModel, way: Way, switches: Sequence[int]) -> str:
     """Reason why `way` is not tried; "" where a trial shows whether it is right.
 
@@ -463,13 +478,18 @@ def _first_right_reading(
     """
     sample = _trial_sample(judge, prompts, batch_tokens, dtype)
     longest = max(prompt.length for prompt in prompts)
-    all_switches = length_switches(judge.model.config.get_text_config())
+    text_config = judge.model.config.get_text_config()
+    all_switches = length_switches(text_config)
     switches = tuple(switch for switch in all_switches if switch < longest)
 
     mixing = [Reading(way, True, switches) for way in ways]
     unmixed = [replace(reading, mixes_lengths=False) for reading in mixing]
+    if longest > attended_tokens(text_config):
+        readings = unmixed
+    else:
+        readings = mixing + unmixed
     problems: list[WrongWay] = []
-    for reading in (*mixing, *unmixed):
+    for reading in readings:
         try:
             distance = _tried_reading(judge, sample, reading, batch_tokens)
         except WrongWay as problem:
@@ -593,14 +613,13 @@ def _sample_distance(
     """Distance from the reference of the sample in batches as mixed as the reading allows; where it
     does not mix, each prompt stands twice in a batch.
     """
+    parts: list[States] = []
     if reading.mixes_lengths:
         order = range(len(sample.prompts))
-        parts = [
-            read_states(judge, [sample.prompts[number] for number in batch], reading.way)
-            for batch in cut_batches(sample.prompts, order, batch_tokens, reading)
-        ]
+        for batch in cut_batches(sample.prompts, order, batch_tokens, reading):
+            batch_prompts = [sample.prompts[number] for number in batch]
+            parts.append(read_states(judge, batch_prompts, reading.way))
     else:
-        parts = []
         for prompt in sample.prompts:
             doubled = read_states(judge, [prompt, prompt], reading.way)
             parts.append(States(doubled.hidden[1:], doubled.log_probs[1:]))

@@ -31,6 +31,7 @@ another name and harvested again.
 import json
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,11 +84,8 @@ class StatesIdentity:
         del keyed["model"]
         keyed = {name: value for name, value in keyed.items() if value or name != "blocks"}
         last_name = self.model.rstrip("/").rsplit("/", 1)[-1]
-        safe_characters = [
-            character if character.isalnum() or character in "-." else "-"
-            for character in last_name
-        ]
-        return f"{''.join(safe_characters)}-{digest(json.dumps(keyed, sort_keys=True))}"
+        safe_name = re.sub(r"[^\w.-]|_", "-", last_name)
+        return f"{safe_name}-{digest(json.dumps(keyed, sort_keys=True))}"
 
 
 class Store:
@@ -558,6 +556,8 @@ def unreadable_pairs(
                 f"special token in its texts: {special_tokens[0]}, "
                 "which this model would not read as text"
             )
+        elif any(prompt.is_changed for prompt in pair_prompts):
+            reasons[pair.id] = "the model's chat template cuts or changes its texts"
         elif length > context:
             reasons[pair.id] = f"too long: {length} tokens, the context is {context}"
         elif longest is not None and length > longest:

@@ -29,7 +29,13 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from selfprobe.probes.tokens import PLAIN_CHAT, Chat, opened_chat
+from selfprobe.probes.tokens import (
+    PLAIN_CHAT,
+    Chat,
+    opened_chat_unchecked,
+    template_arguments,
+    thinking_switches,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -387,6 +393,7 @@ def load_model(
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
     _check_template(tokenizer, name, chat)
+    auto_class = _auto_class(_configuration(source, revision or "main", name), name)
 
     settings: dict[str, Any] = {
         "revision": revision or "main",
@@ -398,7 +405,7 @@ def load_model(
         settings["quantization_config"] = _quantisation(quantize, DTYPES[dtype])
     elif device_map:
         settings["device_map"] = device_map
-    model = _loaded_weights(source, name, allow_pickle, settings)
+    model = _loaded_weights(auto_class, source, name, allow_pickle, settings)
     if not device_map and not quantize:
         model = model.to(device)
     model.requires_grad_(False)
@@ -419,17 +426,48 @@ def load_model(
     )
 
 
-def _loaded_weights(source: str, name: str, allow_pickle: bool, settings: dict[str, Any]) -> Any:
+def _configuration(source: str, revision: str, name: str) -> Any:
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(source, revision=revision)
+    except (OSError, ValueError, KeyError) as error:
+        raise _not_loaded(name, error) from error
+
+
+def _auto_class(config: Any, name: str) -> Any:
+    """transformers' class that loads a model: of causal language models, else of images and text,
+    whose text alone is read.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    from transformers import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+    )
+
+    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        return AutoModelForCausalLM
+    if type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        return AutoModelForImageTextToText
+    raise ValueError(
+        f"{name} is a model of type {config.model_type}, which reads no text from left to right: "
+        "take a causal language model, or one of images and text, that transformers itself has"
+    )
+
+
+def _loaded_weights(
+    auto_class: Any, source: str, name: str, allow_pickle: bool, settings: dict[str, Any]
+) -> Any:
     """The model of transformers; ValueError where there is none, or only a pickle that is not
     allowed.
     """
-    from transformers import AutoModelForCausalLM
-
     use_safetensors = None if allow_pickle else True
     try:
-        return AutoModelForCausalLM.from_pretrained(
-            source, use_safetensors=use_safetensors, **settings
-        )
+        return auto_class.from_pretrained(source, use_safetensors=use_safetensors, **settings)
     except SafetensorError as error:
         raise ValueError(
             f"weights of {name} are damaged ({_first_line(error)}): fetch or copy them again"
@@ -508,14 +546,19 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             f"{name} has no chat template, so there is no assistant's turn to put a text in: "
             "use the instruction-tuned version of the model"
         )
-    template = str(tokenizer.chat_template)
-    unknown_arguments = [argument for argument in chat.arguments if argument not in template]
+    known_arguments = template_arguments(tokenizer)
+    unknown_arguments = [name for name in chat.arguments if name not in known_arguments]
     if unknown_arguments:
+        advice = "leave it out"
+        switches = thinking_switches(tokenizer)
+        if switches:
+            advice = f"leave it out. It takes {switches[0]}: --template-arg {switches[0]}=false"
         raise ValueError(
             f"the chat template of {name} has no argument {', '.join(unknown_arguments)}: "
-            "it would change nothing; leave it out"
+            f"it would change nothing; {advice}"
         )
-    if opened_chat(tokenizer, "one", chat) == opened_chat(tokenizer, "two", chat):
+    user_texts = ("one", "two")
+    if len({opened_chat_unchecked(tokenizer, user_text, chat) for user_text in user_texts}) == 1:
         raise ValueError(
             f"the chat template of {name} leaves the user's turn out, so that no pair would be seen"
         )
@@ -554,9 +597,30 @@ def _tokenizer(source: str, revision: str, name: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(source, revision=revision)
+        tokenizer: Any = AutoTokenizer.from_pretrained(source, revision=revision)
     except (OSError, ValueError) as error:
         raise _not_loaded(name, error) from error
+    if not tokenizer.chat_template:
+        tokenizer.chat_template = _processor_template(source, revision)
+    return tokenizer
+
+
+def _processor_template(source: str, revision: str) -> str | None:
+    """The chat template that lies beside a model of images, for its processor alone."""
+    from transformers.utils import cached_file
+
+    path = cached_file(
+        source,
+        "chat_template.json",
+        revision=revision,
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    if path is None:
+        return None
+    template: str | None = json.loads(Path(path).read_text("utf-8")).get("chat_template")
+    return template
 
 
 def _not_loaded(name: str, error: Exception) -> ValueError:
@@ -724,14 +788,11 @@ def _free_bytes(loading: dict[str, Any]) -> int:
 
 def _weight_count(name: str, loading: dict[str, Any]) -> int | None:
     """Number of weights, from the configuration alone; None where there is none to read."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
     try:
-        config = AutoConfig.from_pretrained(
-            weights_source(name), revision=loading["revision"] or "main"
-        )
+        config = _configuration(weights_source(name), loading["revision"] or "main", name)
+        auto_class = _auto_class(config, name)
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config)
+            model = auto_class.from_config(config)
     except (OSError, ValueError, KeyError):
         return None
     return int(sum(weights.numel() for weights in model.parameters()))

@@ -24,7 +24,13 @@ from selfprobe.probes.harvesting import (
 from selfprobe.probes.model import TRAINED_NUMBER_BYTES, LocalModel, bytes_text, decoder_blocks
 from selfprobe.probes.rate import is_scored_alone, pending_ratings
 from selfprobe.probes.tokens import Prompt, encode
-from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
+from selfprobe.probes.training import (
+    Example,
+    Recipe,
+    answer_loss,
+    is_linear_layer,
+    train_flops,
+)
 
 
 @dataclass(frozen=True)
@@ -170,13 +176,15 @@ def _plan_set(
     readable_pairs = [pair for pair in pair_set.pairs if pair.id not in reasons]
     if scoring is not False and is_scored_alone(readable_pairs, scoring):
         scored_counts = pending_ratings(judge, readable_pairs, labelled_folder)
+    readable_tokens = sum(prompt.length for prompt in readable_prompts)
+    stored_tokens = sum(prompt.length for prompt in stored_prompts)
     planned_set = PlannedSet(
         pairs=len(pair_set.pairs),
         reasons=reasons,
         passes=len(readable_prompts),
-        tokens=sum(prompt.length for prompt in readable_prompts),
+        tokens=readable_tokens,
         stored_passes=len(stored_prompts),
-        stored_tokens=sum(prompt.length for prompt in stored_prompts),
+        stored_tokens=stored_tokens,
         scoring=scored_counts,
     )
     return planned_set, pending_prompts
@@ -399,7 +407,7 @@ def adapter_parameters(judge: LocalModel, rank: int) -> int:
     for module in decoder_blocks(judge.model).modules():
         if isinstance(module, nn.Linear):
             side_lengths += module.in_features + module.out_features
-        elif type(module).__name__ == "Conv1D":  # GPT-2's linear layers
+        elif is_linear_layer(module):  # GPT-2's, whose weights lie the other way
             side_lengths += sum(module.weight.shape)
     return rank * side_lengths
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from selfprobe.data.pairs import CONTRAST, Pair, comparison_prompt, digest, priming
-from selfprobe.text.thought_markers import answer_opening
+from selfprobe.text.thought_markers import answer_opening, markers_in
 
 FIXED_DATE = "26 Jul 2024"
 """Date for Llama 3's templates, which print today's where none is given: states must not depend on
@@ -20,6 +21,14 @@ the day.
 """
 FIXED_CLOCK = datetime(2024, 7, 26, 12)
 """Time for templates that ask the clock themselves (`strftime_now`)."""
+THINKING_ARGUMENTS = ("enable_thinking", "thinking")
+"""Arguments by which chat templates switch thinking: of Qwen 3 and GLM 4.5, of DeepSeek 3.1."""
+NAMED_THOUGHT = re.compile(r"think|thought|reason|analysis", re.IGNORECASE)
+TEMPLATE_INPUTS = {
+    *("messages", "add_generation_prompt", "tools", "documents", "raise_exception"),
+    *("strftime_now", "namespace", "range", "bos_token", "eos_token"),
+}
+"""What transformers gives each chat template, and functions of it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,9 @@ class Prompt:
     """Special token that the pair's texts hold, such as the end of a turn; such a pair is not read.
     """
 
+    is_changed: bool = False
+    """Whether the chat template cuts or changes the pair's texts; such a pair is not read."""
+
     @property
     def length(self) -> int:
         """Tokens of one side: the prefix and its contrast token."""
@@ -77,8 +89,8 @@ def template_hash(tokenizer: Any, chat: Chat = PLAIN_CHAT) -> str:
 
 
 def pair_prompt(tokenizer: Any, pair: Pair, chat: Chat = PLAIN_CHAT) -> str:
-    """The chat up to and with the priming text, the assistant's turn left open; see `opened`."""
-    return f"{opened_chat(tokenizer, comparison_prompt(pair), chat)}{priming(pair)}"
+    """The chat up to and with the priming text, the assistant's turn left open; see `opened_chat`."""
+    return f"{opened_chat_unchecked(tokenizer, comparison_prompt(pair), chat)}{priming(pair)}"
 
 
 def opened_chat(
@@ -86,7 +98,24 @@ def opened_chat(
 ) -> str:
     """The chat with `user_text` as the user's turn and the assistant's turn open, ready for the
     beginning of an answer; see `opened_conversation`.
+
+    Raises:
+        ValueError: As there; or the template does not hold the user's turn whole.
     """
+    text = opened_chat_unchecked(tokenizer, user_text, chat, thinking=thinking)
+    if user_text.strip() not in text:
+        raise ValueError(
+            "the model's chat template cuts or changes the user's turn "
+            f"({len(user_text)} characters), so it would not be read as it is. Use a model whose "
+            "template keeps it"
+        )
+    return text
+
+
+def opened_chat_unchecked(
+    tokenizer: Any, user_text: str, chat: Chat = PLAIN_CHAT, *, thinking: bool = False
+) -> str:
+    """The chat that `opened_chat` gives, whatever the template makes of the user's turn."""
     user_turn = {"role": "user", "content": user_text}
     return opened_conversation(tokenizer, [user_turn], chat, thinking=thinking)
 
@@ -116,17 +145,8 @@ def opened_conversation(
     all_turns = list(turns)
     if chat.system:
         all_turns.insert(0, {"role": "system", "content": chat.system})
-    template = _without_clock(tokenizer.get_chat_template())
-    template_arguments = {"date_string": FIXED_DATE, **chat.arguments}
-
     try:
-        text: str = tokenizer.apply_chat_template(
-            all_turns,
-            tokenize=False,
-            add_generation_prompt=opens_reply,
-            chat_template=template,
-            **template_arguments,
-        )
+        text = _chat_text(tokenizer, all_turns, chat, opens_reply=opens_reply)
     except (TemplateError, TypeError) as error:
         raise ValueError(_template_failure(turns, chat, error)) from error
 
@@ -138,8 +158,102 @@ def opened_conversation(
         return text
     reply_opening = answer_opening(text)
     if reply_opening is None:
+        _refuse_unknown_thought(tokenizer, text, turns)
         return text
     return text.rstrip() + reply_opening  # a priming text is part of the answer, not of a thought
+
+
+def _chat_text(
+    tokenizer: Any, turns: Sequence[Mapping[str, str]], chat: Chat, *, opens_reply: bool
+) -> str:
+    """What the template makes of turns of text, or of turns of one part where it wants parts, as
+    templates of models of images do.
+    """
+    settings = {
+        "tokenize": False,
+        "add_generation_prompt": opens_reply,
+        "chat_template": _without_clock(tokenizer.get_chat_template()),
+        "date_string": FIXED_DATE,
+        **chat.arguments,
+    }
+    text: str = tokenizer.apply_chat_template(list(turns), **settings)
+    if _holds_turns(text, turns):
+        return text
+
+    turns_of_parts = []
+    for turn in turns:
+        part = {"type": "text", "text": turn["content"]}
+        turns_of_parts.append({**turn, "content": [part]})
+    try:
+        text_of_parts: str = tokenizer.apply_chat_template(turns_of_parts, **settings)
+    except (TemplateError, TypeError):
+        return text
+    return text_of_parts if _holds_turns(text_of_parts, turns) else text
+
+
+def _holds_turns(text: str, turns: Sequence[Mapping[str, str]]) -> bool:
+    """Whether a chat holds all turns of the user and the system whole."""
+    return all(
+        turn["content"].strip() in text for turn in turns if turn["role"] in ("user", "system")
+    )
+
+
+def _refuse_unknown_thought(tokenizer: Any, text: str, turns: Sequence[Mapping[str, str]]) -> None:
+    """ValueError where what follows the turns, or the last closed thought, names a thought."""
+    ending = text.rpartition(turns[-1]["content"].strip())[2]
+    closings = [marker.end for marker in markers_in(ending) if marker.is_closing]
+    if closings:
+        ending = ending[closings[-1] :]
+    if not NAMED_THOUGHT.search(ending):
+        return
+
+    switches = thinking_switches(tokenizer)
+    if switches:
+        remedy = f"Its template takes {switches[0]}: try --template-arg {switches[0]}=false"
+    else:
+        remedy = "Use a model whose template opens none"
+    raise ValueError(
+        f"the model's chat template ends in {ending.strip()[-60:]!r}, which names a thought in a "
+        f"way that is not known here, so an answer would be read as a thought. {remedy}"
+    )
+
+
+def template_arguments(tokenizer: Any) -> set[str]:
+    """Names that the chat template takes from outside: its arguments, and what transformers gives
+    it.
+    """
+    template = str(tokenizer.chat_template)
+    # marks of transformers' own around what the assistant says
+    template = re.sub(r"\{%-?\s*(end)?generation\s*-?%\}", "", template)
+    environment = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
+    try:
+        names = meta.find_undeclared_variables(environment.parse(template))
+    except TemplateError as error:
+        raise ValueError(f"the model's chat template cannot be read: {error}") from error
+    return names - TEMPLATE_INPUTS
+
+
+def thinking_switches(tokenizer: Any) -> list[str]:
+    """Arguments of the chat template that name a thought."""
+    return sorted(name for name in template_arguments(tokenizer) if NAMED_THOUGHT.search(name))
+
+
+def thinking_note(tokenizer: Any, chat: Chat = PLAIN_CHAT) -> str:
+    """What to type where an answer is read at a place at which the model would begin to think; ""
+    where it is not.
+    """
+    for name in THINKING_ARGUMENTS:
+        if name in chat.arguments or name not in template_arguments(tokenizer):
+            continue
+        chat_without_thought = replace(chat, arguments={**chat.arguments, name: False})
+        text = opened_chat_unchecked(tokenizer, "Which?", chat)
+        if opened_chat_unchecked(tokenizer, "Which?", chat_without_thought) != text:
+            return (
+                f"Thinking: the chat template takes {name}, and without it an answer is read where "
+                f"the model would begin to think; --template-arg {name}=false reads it after an "
+                "empty thought"
+            )
+    return ""
 
 
 def _template_failure(
@@ -192,9 +306,11 @@ def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN_CHAT) -> li
 
     special = special_tokens(tokenizer)
     marked_prompts = []
-    for prompt, pair in zip(prompts, pair_list, strict=True):
+    for prompt, pair, chat_text in zip(prompts, pair_list, pair_prompts, strict=True):
         pair_texts = (pair.text_1, pair.text_2, pair.context, pair.question)
-        marked_prompts.append(replace(prompt, special=first_special_token(pair_texts, special)))
+        special_token = first_special_token(pair_texts, special)
+        is_changed = comparison_prompt(pair).strip() not in chat_text
+        marked_prompts.append(replace(prompt, special=special_token, is_changed=is_changed))
     return marked_prompts
 
 

@@ -71,7 +71,10 @@ def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         torch.manual_seed(seed)
         config = LoraConfig(
-            r=rank, lora_alpha=alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+            r=rank,
+            lora_alpha=alpha,
+            target_modules=linear_layer_names(judge.model),
+            task_type="CAUSAL_LM",
         )
         adapted_model = get_peft_model(judge.model, config)
 
@@ -90,6 +93,23 @@ def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator
     finally:
         adapted_model.unload()
         judge.model.requires_grad_(False)
+
+
+def linear_layer_names(model: Any) -> list[str]:
+    """Names of all linear layers of the decoder's blocks, and of no other part, such as one that
+    sees images.
+    """
+    block_modules = set(decoder_blocks(model).modules())
+    return [
+        name
+        for name, module in model.named_modules()
+        if module in block_modules and is_linear_layer(module)
+    ]
+
+
+def is_linear_layer(module: Any) -> bool:
+    """Whether an adapter goes beside a module: a linear layer, or GPT-2's."""
+    return isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 @contextmanager

@@ -228,8 +228,14 @@ class LocalStudy(Study):
 
     def plan(self) -> Plan:
         """Plan of what is read, and how long it takes; the model is loaded for it."""
+        from selfprobe.probes.tokens import thinking_note
+
         with user_errors_as_input_errors(RESUME_ADVICE):
-            return Plan(self.needs_lines, ())
+            lines = list(self.needs_lines)
+            note = thinking_note(self.judge.tokenizer, self.judge.chat)
+            if note:
+                lines.append(note)
+            return Plan(lines, ())
 
     def ask(self) -> bool:
         """Read what is not in the folder yet."""

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from selfprobe.data.pairs import Pair
+from selfprobe.probes.harvesting import unreadable_pairs
 from selfprobe.probes.model import local_model
 from selfprobe.probes.tokens import (
     Chat,
@@ -13,6 +14,7 @@ from selfprobe.probes.tokens import (
     opened_conversation,
     pair_prompt,
     template_hash,
+    thinking_note,
 )
 
 from .conftest import TEMPLATE, byte_tokenizer, some_pairs
@@ -208,3 +210,110 @@ def test_braces_in_a_text_are_left_alone() -> None:
 def test_nothing_gives_nothing() -> None:
     assert encode(byte_tokenizer(), []) == []
     assert len(encode(byte_tokenizer(), some_pairs())) == 6
+
+
+CHANGING_TEMPLATES = {
+    "cut": "{{ m.content[:90] }}",
+    "in small letters": "{{ m.content | lower }}",
+    "without some characters": "{{ m.content | replace('\\n', ' ') }}",
+    "left out": "",
+}
+
+
+def template_with_user_turn(user_turn: str, ending: str = "") -> str:
+    """TEMPLATE with another expression for the content of a turn, and an ending of its own."""
+    template = TEMPLATE.replace("{{ m.content | trim }}", user_turn)
+    return template.replace("<assistant>{%", f"<assistant>{ending}{{%")
+
+
+@pytest.mark.parametrize("change", CHANGING_TEMPLATES)
+def test_a_text_that_the_template_does_not_hold_whole_is_refused(change: str) -> None:
+    tokenizer = byte_tokenizer(template_with_user_turn(CHANGING_TEMPLATES[change]))
+    long_pair = Pair("a", "Four.\nOf course." * 20, "Five", 1, context="What\n is two and two?")
+    (prompt,) = encode(tokenizer, [long_pair])
+    assert unreadable_pairs([long_pair], [prompt], 10_000) == {
+        "a": "the model's chat template cuts or changes its texts"
+    }
+    with pytest.raises(
+        ValueError,
+        match=r"^the model's chat template cuts or changes the user's turn .*Use a model whose",
+    ):
+        opened_chat(tokenizer, "Four.\nOf course." * 20)
+
+
+def test_a_template_that_takes_parts_of_a_turn_gets_the_text_as_one() -> None:
+    of_parts = "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}"
+    tokenizer = byte_tokenizer(template_with_user_turn(of_parts + "{% endfor %}"))
+    assert opened_chat(tokenizer, "Two and two?") == opened_chat(byte_tokenizer(), "Two and two?")
+    assert local_model(None, tokenizer, name="sees", revision="r").tokenizer is tokenizer
+    (prompt,) = encode(tokenizer, [PAIR])
+    assert unreadable_pairs([PAIR], [prompt], 10_000) == {}
+
+
+THINKING_ENDING = (
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
+)
+"""Of Qwen 3: without the argument the model begins with a thought."""
+
+
+def test_a_template_that_would_let_the_model_think_says_what_to_type() -> None:
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", THINKING_ENDING))
+    assert thinking_note(tokenizer) == (
+        "Thinking: the chat template takes enable_thinking, and without it an answer is read where "
+        "the model would begin to think; --template-arg enable_thinking=false reads it after an "
+        "empty thought"
+    )
+    for is_thinking in (True, False):
+        assert thinking_note(tokenizer, Chat("", {"enable_thinking": is_thinking})) == ""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "",
+        "{{ message.thinking }}{% set thinking = 1 %}",  # names of its own
+        "{% if not thinking is defined %}{% set thinking = false %}{% endif %}"
+        "{% if thinking %}<think>{% else %}</think>{% endif %}",  # DeepSeek 3.1: off unless asked
+        "<think>\n",  # closed before an answer is read
+    ],
+)
+def test_a_template_that_reads_alike_without_a_thought_says_nothing(ending: str) -> None:
+    template = template_with_user_turn("{{ m.content }}", "{% set message = {} %}" + ending)
+    assert thinking_note(byte_tokenizer(template)) == ""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["[ANALYSIS]", "<|im_start|>my_thoughts:", "((reasoning))", "Let me think.", "Thought:\n"],
+)
+def test_an_ending_that_names_a_thought_and_is_not_known_is_refused(ending: str) -> None:
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", ending))
+    with pytest.raises(ValueError, match=r"names a thought in a way .*Use a model whose template"):
+        opened_chat(tokenizer, "Two and two?")
+    optional = f"{{% if thinks_aloud is not defined %}}{ending}{{% endif %}}"
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", optional))
+    with pytest.raises(
+        ValueError, match=r"Its template takes thinks_aloud: try --template-arg thinks_aloud=false"
+    ):
+        opened_chat(tokenizer, "Two and two?")
+    assert opened_chat(tokenizer, "Two?", Chat("", {"thinks_aloud": False})).endswith("<assistant>")
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["<think>\n\n</think>\n\n", "/nothink<think></think>\n", "<|channel|>final<|message|>"],
+)
+def test_an_ending_whose_thought_is_closed_is_taken_as_it_is(ending: str) -> None:
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", ending))
+    assert opened_chat(tokenizer, "What do you think of thought?").endswith(ending)
+
+
+def test_an_argument_that_names_a_thought_and_is_not_known_is_refused_with_the_known_one() -> None:
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", THINKING_ENDING))
+    for argument in ("thinking", "reasoning", "think", "analysis", "content", "role"):
+        with pytest.raises(
+            ValueError,
+            match=f"has no argument {argument}.*It takes enable_thinking: --template-arg "
+            "enable_thinking=false",
+        ):
+            local_model(None, tokenizer, name="m", revision="r", chat=Chat("", {argument: False}))

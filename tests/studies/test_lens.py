@@ -1,6 +1,7 @@
 """`selfprobe mechanism read` and its parts as a user calls them, and each thing that can be wrong."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -156,6 +157,18 @@ def test_a_dry_run_reads_and_writes_no_dilemma(model: Path, tmp_path: Path) -> N
         and "has no argument enable_thinking: it would change nothing" in refused.output
     )
     assert not list(tmp_path.glob("out/readings/*")) and not (tmp_path / "out" / "tables").exists()
+
+
+def test_the_plan_says_how_to_read_answers_without_a_thought(model: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(model, tmp_path / "model")
+    template_file = folder / "chat_template.jinja"
+    switch = "{% if enable_thinking is defined %}<think>\n\n</think>\n\n{% endif %}"
+    template_file.write_text(template_file.read_text() + switch)
+    given = ("--model", folder, "--dataset", dilemmas(tmp_path), "--out", tmp_path, "--dry-run")
+    note = "Thinking: the chat template takes enable_thinking, and without it an answer is read"
+    assert note in call("lens", *given).output
+    switched_off = call("lens", *given, "--template-arg", "enable_thinking=false")
+    assert switched_off.exit_code == 0 and "Thinking:" not in switched_off.output
 
 
 def test_a_dry_run_claims_no_folder(model: Path, tmp_path: Path) -> None:
