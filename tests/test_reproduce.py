@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from inspect_ai import eval
 
 from selfprobe.cli import main
-from selfprobe.studies.matrix.published import MODELS
+from selfprobe.papers.introspectbench_printed import MODELS
 from selfprobe.study._registry import defaults_of
 
 from .examples.loaded import example
@@ -101,7 +101,7 @@ def run_selfprobe(words: list[str], folder: Path, questions: Path) -> None:
         for option, word in zip(["", *words], words, strict=False)
     ]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
-    more = ["--embedder", "openai/words"] if words[0] == "report" else []
+    more = ["--embedder", "openai/words"] if words[:2] == ["paper", "introspectbench"] else []
     done = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
 

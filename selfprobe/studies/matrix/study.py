@@ -407,9 +407,9 @@ class Matrix(Study):
 
     def build_page(self) -> Page:
         """The page of its own runs."""
-        return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=None)
+        return runs_page(self.own_runs(self.limits), [self.log_dir])
 
     @classmethod
     def page_of_logs(cls, paths: Sequence[str]) -> Page:
         """The page of all matrices under these paths."""
-        return matrix_page(paths, embedder=None)
+        return matrix_page(paths)
