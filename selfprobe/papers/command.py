@@ -33,6 +33,22 @@ def introspectbench(logs: tuple[str, ...], page_folder: str, embedder: str, as_j
     _write_page(logs, page_folder, as_json, make_page)
 
 
+@paper.command("evaluation-awareness")
+@click.argument("logs", nargs=-1, required=True)
+@click.option(
+    "--out", "page_folder", default="evaluation-awareness", show_default=True, help=options.OUT_HELP
+)
+@options.as_json
+def evaluation_awareness(logs: tuple[str, ...], page_folder: str, as_json: bool) -> None:
+    """Evaluation-awareness methods: Table 1, Figures 7 to 10, footnotes 3 and 4, §3, §4 and §7.
+
+    LOGS are logs, or folders of logs, of `selfprobe awareness run`.
+    """
+    from selfprobe.papers.evaluation_awareness import evaluation_awareness_page
+
+    _write_page(logs, page_folder, as_json, partial(evaluation_awareness_page, logs))
+
+
 def _write_page(
     logs: tuple[str, ...], page_folder: str, as_json: bool, make_page: Callable[[], Page]
 ) -> None:

@@ -76,6 +76,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
     ),
     "paper": ("introspectbench logs/matrix", "introspectbench logs/matrix logs/open --out pi"),
+    "paper evaluation-awareness": ("logs/awareness", "logs/aw logs/again logs/full --out aw"),
     "paper introspectbench": (
         "logs/matrix",
         "logs/matrix logs/open logs/effort --embedder openai/text-embedding-3-small",
