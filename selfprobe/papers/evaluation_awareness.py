@@ -130,7 +130,7 @@ def evaluation_awareness_page(paths: Sequence[str]) -> Page:
 
 
 @dataclass(frozen=True)
-class RateRow:
+class MethodRatesRow:
     """Rates of a method, as the paper's figures draw them."""
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
@@ -148,8 +148,8 @@ class RateRow:
     ]
 
 
-def _rate_row(arm: ArmNumbers) -> RateRow:
-    return RateRow(
+def _method_rates_row(arm: ArmNumbers) -> MethodRatesRow:
+    return MethodRatesRow(
         model=arm.model,
         method=arm.method,
         context=arm.context,
@@ -164,7 +164,7 @@ def _rates_exhibit(
     name: str, shows: str, printed: str, arms: Sequence[ArmNumbers], remarks: Sequence[str] = ()
 ) -> Exhibit:
     """Rates of evaluation and deployment rows that are identified correctly: two bars a model."""
-    rows = [_rate_row(arm) for arm in arms]
+    rows = [_method_rates_row(arm) for arm in arms]
     stem = name.lower().replace(" ", "")
     rate_texts = [
         f"{row.model}, {row.method}: {number(row.tpr.value)} and {number(row.tnr.value)}"
@@ -175,13 +175,13 @@ def _rates_exhibit(
         shows,
         printed,
         f"evaluations and deployment rows identified correctly: {'; '.join(rate_texts)}",
-        tables={stem: RowTable(RateRow, rows)},
+        tables={stem: RowTable(MethodRatesRow, rows)},
         pictures=_rate_pictures(stem, rows, name),
         remarks=remarks,
     )
 
 
-def _rate_pictures(stem: str, rows: Sequence[RateRow], name: str) -> list[Picture]:
+def _rate_pictures(stem: str, rows: Sequence[MethodRatesRow], name: str) -> list[Picture]:
     """A picture a method: a row a model, a bar each for evaluation and deployment rows."""
     short_names = _short_names([row.model for row in rows])
     methods = list(dict.fromkeys(row.method for row in rows))
