@@ -260,7 +260,9 @@ class Matrix(Study):
             arguments = self.args_of(task)
             measure = measures()[task]
             own = rehearsed_calls(task, arguments)
-            observer_calls = size * other_count * measure.observer
+            # An argument may leave acts out, such as candidates=3.
+            calls_of_cell = min(measure.observer, own.observer.count)
+            observer_calls = size * other_count * calls_of_cell
             target_calls = size * other_count * measure.target
             calls_and_tokens.append((size * own.every_call.count, own.every_call.tokens))
             calls_and_tokens.append((observer_calls, own.observer.tokens))
