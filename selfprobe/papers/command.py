@@ -21,15 +21,26 @@ def paper() -> None:
     "--out", "page_folder", default="introspectbench", show_default=True, help=options.OUT_HELP
 )
 @options.embedder
+@click.option(
+    "--sizes",
+    metavar="FILE",
+    help="CSV file with columns model and size (8B) for the figure of score by size. Default: what "
+    "the models' names say.",
+)
 @options.as_json
-def introspectbench(logs: tuple[str, ...], page_folder: str, embedder: str, as_json: bool) -> None:
+def introspectbench(
+    logs: tuple[str, ...], page_folder: str, embedder: str, sizes: str | None, as_json: bool
+) -> None:
     """IntrospectBench ("Me, Myself, and π"): Tables 1 and 2, Figures 2, 3 and 8 to 12.
 
     LOGS are logs, or folders of logs, of a matrix, of open answers and of an effort sweep.
     """
-    from selfprobe.papers.introspectbench import introspectbench_page
+    from selfprobe.papers.introspectbench import introspectbench_page, read_sizes
 
-    make_page = partial(introspectbench_page, logs, embedder=embedder)
+    parameters_by_model = read_sizes(sizes) if sizes else {}
+    make_page = partial(
+        introspectbench_page, logs, embedder=embedder, parameters_by_model=parameters_by_model
+    )
     _write_page(logs, page_folder, as_json, make_page)
 
 

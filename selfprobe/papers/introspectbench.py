@@ -8,6 +8,8 @@ is a hole; a model with a hole is left out of its task for all observers, so tha
 column is over the same models.
 """
 
+import csv
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ import anyio
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.data.files import read_text
 from selfprobe.embed import DEFAULT_EMBEDDER, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
@@ -73,6 +76,8 @@ from selfprobe.studies.matrix.numbers import (
     unscored_cells,
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrices_of, matrix_of
+from selfprobe.studies.probe_compare import size_of
+from selfprobe.studies.probe_figures import size_text
 from selfprobe.study._registry import measures
 
 RESAMPLES = 500
@@ -83,27 +88,42 @@ AGGREGATE = "aggregate"
 """The mean of the min-max normalised tasks: A of G.3."""
 
 
-def introspectbench_page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
+def introspectbench_page(
+    paths: Sequence[str],
+    *,
+    embedder: str = DEFAULT_EMBEDDER,
+    parameters_by_model: Mapping[str, float] | None = None,
+) -> Page:
     """The page of what the logs under these paths hold of the paper.
 
     Args:
         paths: Logs, or folders of logs.
         embedder: Source of vectors of the replies, for Table 1.
+        parameters_by_model: Model → number of parameters, where its name does not say it.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: The logs hold nothing of the paper.
     """
     paper_runs = runs(paths, {*measures(), OPEN_TASK})
-    return page_of_paper_runs(paper_runs, embedder=embedder)
+    return page_of_paper_runs(
+        paper_runs, embedder=embedder, parameters_by_model=parameters_by_model
+    )
 
 
-def page_of_paper_runs(paper_runs: Runs, *, embedder: str = DEFAULT_EMBEDDER) -> Page:
+def page_of_paper_runs(
+    paper_runs: Runs,
+    *,
+    embedder: str = DEFAULT_EMBEDDER,
+    parameters_by_model: Mapping[str, float] | None = None,
+) -> Page:
     """The page of these runs; see `introspectbench_page`."""
-    return paper_page(PI, introspectbench_results(paper_runs, embedder=embedder))
+    return paper_page(PI, introspectbench_results(paper_runs, embedder, parameters_by_model or {}))
 
 
-def introspectbench_results(paper_runs: Runs, *, embedder: str) -> PaperResults:
+def introspectbench_results(
+    paper_runs: Runs, embedder: str, parameters_by_model: Mapping[str, float]
+) -> PaperResults:
     """Every table and figure that these runs can make, and why the others are missing."""
     exhibits = list[Exhibit]()
     missing = dict[str, str]()
@@ -125,6 +145,7 @@ def introspectbench_results(paper_runs: Runs, *, embedder: str) -> PaperResults:
         pass
     if tasks:
         exhibits += matrix_exhibits(tasks)
+        add("Scaling", lambda: score_by_size(tasks, parameters_by_model))
     else:
         missing["Table 2, Figures 2 and 8 to 12"] = (
             "no task of the paper has two models: selfprobe matrix --models A,B,…"
@@ -927,6 +948,100 @@ def _task_ranks_row(
         ),
         paper_observers=spearman(*printed_scores_of_task),
     )
+
+
+# ---- scaling: score by the size of the model
+
+
+@dataclass(frozen=True)
+class ScaleRow:
+    """Scores by the size of the model."""
+
+    on: Annotated[str, Heading("on", "Task, or the mean of several.")]
+    model: Annotated[str, Heading("model", "Model of a known size.")]
+    parameters: Annotated[float, Heading("parameters", "Number of parameters.", size_text)]
+    own: Annotated[Estimate, Heading("on itself", "Its score on itself.")]
+    observer: Annotated[Estimate, Heading("on the others", "Mean of its scores on the others.")]
+
+
+def score_by_size(tasks: Sequence[TaskScores], parameters_by_model: Mapping[str, float]) -> Exhibit:
+    """Scaling: each model's score on itself and on the others by its number of parameters.
+
+    Paper: names scaling behaviour among its contributions, without a figure. Here: of the models
+    whose names say a size, and of those in `parameters_by_model`, which wins.
+
+    Raises:
+        NoLogs: The size of fewer than two models is known.
+    """
+    usable_tasks = [task for task in tasks if task.models]
+    rows_of_observers = {row.observer: row for row in table2_rows(tasks)}
+    rows = list[ScaleRow]()
+    for comparison in self_and_others(usable_tasks, rng=np.random.default_rng(0)):
+        if comparison.name == AGGREGATE:
+            continue
+        for model, own_score in zip(comparison.models, comparison.own_scores, strict=True):
+            parameters = parameters_by_model.get(model, size_of(model.partition("?")[0]))
+            if math.isnan(parameters):
+                continue
+            observer_row = rows_of_observers[model]
+            is_average = comparison.name == AVERAGE
+            score = observer_row.avg if is_average else observer_row.score_of(comparison.name)
+            rows.append(ScaleRow(comparison.name, model, parameters, own_score, score))
+    if len({row.model for row in rows}) < 2:
+        raise NoLogs(
+            "the size of fewer than two models is known: --sizes FILE.csv with columns model, size"
+        )
+    drawn_rows = [row for row in rows if row.on == AVERAGE] or rows
+    drawn_rows = [row for row in drawn_rows if row.on == drawn_rows[0].on]
+    drawn_rows.sort(key=lambda row: row.parameters)
+    smallest, largest = drawn_rows[0], drawn_rows[-1]
+    return Exhibit(
+        "Scaling",
+        "score by the size of the model",
+        "“study scaling behavior”, without a figure",
+        f"{drawn_rows[0].on} on itself {number(smallest.own.value)} at "
+        f"{size_text(smallest.parameters)}, {number(largest.own.value)} at "
+        f"{size_text(largest.parameters)}",
+        tables={"scaling": RowTable(ScaleRow, rows)},
+        pictures=[_scaling_picture(drawn_rows)],
+        remarks=["Models differ in more than their size: compare sizes of one family."],
+    )
+
+
+def _scaling_picture(rows: Sequence[ScaleRow]) -> Picture:
+    places = [math.log10(row.parameters) for row in rows]
+    return plots.curves(
+        "scaling",
+        {
+            "on itself": (places, [row.own for row in rows]),
+            "on the others": (places, [row.observer for row in rows]),
+        },
+        caption=f"Score by the model's number of parameters, {rows[0].on}, 95 % intervals.",
+        across="parameters",
+        up="score",
+        title=f"{rows[0].on}: score by size",
+        ticks={math.log10(row.parameters): size_text(row.parameters) for row in rows},
+    )
+
+
+def read_sizes(path: str) -> dict[str, float]:
+    """Model → number of parameters, of a CSV file with columns model and size ("8B", or a number).
+
+    Raises:
+        InputError: The file cannot be read, lacks a column, or has a size that is none.
+    """
+    rows = list(csv.DictReader(io.StringIO(read_text(path))))
+    parameters_by_model = dict[str, float]()
+    for row in rows:
+        if not row.get("model") or not row.get("size"):
+            columns = ", ".join(str(name) for name in row)
+            raise InputError(f"{path}: expected columns model and size in each row, got {columns}")
+        size = row["size"].strip()
+        parameters = float(size) if size.replace(".", "", 1).isdigit() else size_of(size)
+        if math.isnan(parameters) or parameters <= 0:
+            raise InputError(f"{path}: size of {row['model']} must be such as 8B, got {size!r}")
+        parameters_by_model[row["model"].strip()] = parameters
+    return parameters_by_model
 
 
 # ---- Figure 3: divergence by effort of the reasoning

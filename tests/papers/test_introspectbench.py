@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from selfprobe.errors import NoLogs
+from selfprobe.errors import InputError, NoLogs
 from selfprobe.page import PI, files_of
 from selfprobe.papers.exhibit import Exhibit, PaperResults, paper_page
 from selfprobe.papers.introspectbench import (
@@ -27,7 +27,9 @@ from selfprobe.papers.introspectbench import (
     mean_of_cells,
     models_of_all,
     no_transfer,
+    read_sizes,
     resampled_means,
+    score_by_size,
     self_and_others,
     table2,
     table2_rows,
@@ -373,3 +375,46 @@ def test_logs_of_no_task_of_the_paper_are_refused_with_what_to_type(
     )
     assert "selfprobe matrix --models A,B" in str(error.value)
     assert "inspect eval selfprobe/ethical_dilemma -T effort=low" in str(error.value)
+
+
+def test_scores_stand_by_the_size_that_names_say_or_that_a_file_says(
+    matrix_results: Make, tmp_path: Path
+) -> None:
+    models = {"m/small-1B": 0.3, "m/large-70B": 0.9, "m/closed": 0.6}
+    tasks = task_scores(matrix_results(models, items=20))
+    by_name = score_by_size(tasks, {})
+    assert {row.model: row.parameters for row in by_name.tables["scaling"].rows} == {
+        "m/small-1B": 1e9,
+        "m/large-70B": 70e9,
+    }
+    (tmp_path / "sizes.csv").write_text("model,size\nm/closed,8B\nm/small-1B,2000000000\n")
+    rows = score_by_size(tasks, read_sizes(str(tmp_path / "sizes.csv"))).tables["scaling"].rows
+    assert {row.parameters for row in rows} == {2e9, 8e9, 70e9}
+    observers = {row.observer: row for row in table2_rows(tasks)}
+    cells = by_hand(matrix_results(models, items=20), "kth_word", "k1")
+    for row in rows:
+        assert row.own.value == pytest.approx(cells[row.model, row.model])
+        assert row.observer == observers[row.model].kth_word
+
+
+def test_sizes_of_fewer_than_two_models_draw_nothing_and_say_what_to_pass(
+    matrix_results: Make,
+) -> None:
+    with pytest.raises(NoLogs, match=r"fewer than two models is known: --sizes FILE\.csv with"):
+        score_by_size(task_scores(matrix_results(MODELS, items=20)), {})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("model,parameters\nm/a,8B\n", "expected columns model and size in each row, got model, "),
+        ("model,size\nm/a,large\n", "size of m/a must be such as 8B, got 'large'"),
+        ("model,size\nm/a,0\n", "size of m/a must be such as 8B, got '0'"),
+    ],
+)
+def test_a_file_of_sizes_that_cannot_be_read_is_refused(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    (tmp_path / "sizes.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_sizes(str(tmp_path / "sizes.csv"))
