@@ -46,7 +46,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "awareness": Command(
         "selfprobe.studies.awareness.command:awareness",
-        "Evaluation awareness: five methods on the same conversations (paper 002).",
+        "Evaluation-awareness methods: five of them on the same conversations.",
     ),
     "check": Command(
         "study:check",
@@ -59,7 +59,7 @@ COMMANDS = {
     "matrix": Command("study:matrix", "Run every observer on every target."),
     "mechanism": Command(
         "selfprobe.studies:mechanism",
-        "Why models can introspect: lens, attention, patching, induction (paper 003, section 5); injected thoughts.",
+        "Why models can introspect: lens, attention, patching, induction (IntrospectBench, §5); injected thoughts.",
     ),
     "outcome": Command(
         "study:outcome",
@@ -71,7 +71,7 @@ COMMANDS = {
     ),
     "probe": Command(
         "selfprobe.studies.probe:probe",
-        "Preference probes: what a judge model knows before it speaks (paper 004).",
+        "Latent-preference probes: what a judge model knows before it speaks.",
     ),
     "realism": Command(
         "selfprobe.studies:realism",
@@ -362,7 +362,7 @@ class ListedTask:
     needs: tuple[str, ...]
     """Options without which it does not run, besides the model."""
     paper: str | None
-    """Number of the paper that it is from."""
+    """Name of the paper that it is from."""
 
 
 def listed_tasks() -> list[ListedTask]:
@@ -406,8 +406,11 @@ def list_tasks(as_json: bool) -> None:
         options.echo_json(listed)
         return
     width = max(len(task.name) for task in listed)
-    echo(f"{'task':{width}}  paper  calls  asks")
+    paper_width = max(len(task.paper or "–") for task in listed)
+    echo(f"{'task':{width}}  {'paper':{paper_width}}  calls  asks")
     for task in listed:
         calls = "–" if task.calls is None else task.calls
         needs = f" Needs {' and '.join(task.needs)}." if task.needs else ""
-        echo(f"{task.name:{width}}  {task.paper or '–':>5}  {calls:>5}  {task.asks}{needs}")
+        echo(
+            f"{task.name:{width}}  {task.paper or '–':{paper_width}}  {calls:>5}  {task.asks}{needs}"
+        )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import numpy as np
@@ -471,11 +471,10 @@ def _table2_row(tasks: Sequence[TaskScores], model: str) -> Table2Row:
 
     average = _average_of_tasks(score_by_task)
     is_averaged = not math.isnan(average.value)
-    scores = dict[str, Estimate]()
-    paper_scores = dict[str, float]()
+    task_fields = dict[str, Any]()  # four tasks × two columns
     for task in PAPER_TASKS:
-        scores[task] = score_by_task.get(task, undefined(f"no model ran {task}"))
-        paper_scores[f"paper_{task}"] = printed_row.get(task, math.nan) / 100
+        task_fields[task] = score_by_task.get(task, undefined(f"no model ran {task}"))
+        task_fields[f"paper_{task}"] = printed_row.get(task, math.nan) / 100
     return Table2Row(
         rank=None,
         observer=model,
@@ -483,8 +482,7 @@ def _table2_row(tasks: Sequence[TaskScores], model: str) -> Table2Row:
         tasks_averaged=f"{len(tasks)} of {len(PAPER_TASKS)}" if is_averaged else "",
         hole="; ".join(holes),
         paper_row=printed_name if printed_row else None,
-        **scores,
-        **paper_scores,
+        **task_fields,
     )
 
 

@@ -1,4 +1,4 @@
-"""Does a model predict itself better than others predict it? (Paper 003, §4.1 and G.3.)
+"""Does a model predict itself better than others predict it? (IntrospectBench, §4.1 and G.3.)
 
 Scores are `x  # [target, observer, item]`, NaN where unscored, observers in the order of targets;
 average the epochs and keys of an item before. One difference carries everything here, for target i

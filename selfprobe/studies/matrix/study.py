@@ -1,5 +1,5 @@
-"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs (paper
-003, §4.1, G.3).
+"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs
+(IntrospectBench, §4.1, G.3).
 
 The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell
 off the diagonal replays the acts from there. Where the observer's prompt does not hold the target's
