@@ -37,7 +37,7 @@ class OpenAnswers(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
-    also: ClassVar[frozenset[str]] = frozenset({OPEN_TASK})
+    further_tasks: ClassVar[frozenset[str]] = frozenset({OPEN_TASK})
     skips: ClassVar[bool] = False
 
     models: Models = Field(description=MODELS_HELP)
@@ -95,7 +95,7 @@ class OpenAnswers(Study):
                 described_runs.append(DescribedRun(OPEN_TASK, task_arguments, model))
         yield Wave(described_runs, "Open answers")
 
-    def shown(self) -> Page:
+    def build_page(self) -> Page:
         """The page of its runs, as `selfprobe paper introspectbench` makes it."""
         return page_of_paper_runs(self.own_runs(self.limits), embedder=self.embedder)
 

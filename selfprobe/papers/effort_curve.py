@@ -17,7 +17,7 @@ from selfprobe.logs import (
     read_best,
     target_of,
 )
-from selfprobe.page import Heading, Picture, shown
+from selfprobe.page import Heading, Picture, interval_text
 from selfprobe.page.plots import curves, cut_name
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
@@ -177,8 +177,8 @@ def effort_picture(
             f"{pair_name}: how far the predicted and the gut answer are from the conclusion, by "
             "effort (the paper's Figure 3)."
         ),
-        across="effort of the reasoning",
-        up="mean KL over dilemmas (nats)",
+        x_title="effort of the reasoning",
+        y_title="mean KL over dilemmas (nats)",
         title=cut_name(pair_name, longest=50),
         ticks={float(place): effort for place, effort in enumerate(efforts)},
         alt=f"KL in nats. {'; '.join(map(_point_text, pair_points))}",

@@ -21,10 +21,10 @@ from selfprobe.page import (
     Page,
     Picture,
     RowTable,
+    interval_text,
     number,
     p_value,
     percent,
-    shown,
 )
 from selfprobe.page.numerals import Interval
 from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
@@ -303,7 +303,7 @@ def table1(numbers: LoggedNumbers) -> Exhibit:
     for pair in _asked_pairs(numbers.comparison):
         if pair.agreement.n:
             rows.append(agreement_row(pair))
-            texts.append(f"{pair.model} {shown(pair.agreement.kappa)}")
+            texts.append(f"{pair.model} {interval_text(pair.agreement.kappa)}")
     if not rows:
         raise NoLogs("no model answered both: selfprobe awareness run --methods binary,probability")
     printed_texts = [f"{model} {number(kappa)}" for model, kappa in PRINTED_KAPPAS.items()]
@@ -332,7 +332,7 @@ def binary_less_than_probability(numbers: LoggedNumbers) -> Exhibit:
         raise NoLogs("no model answered two methods: selfprobe awareness run --methods all")
     rows = [average_row(average) for average in averages]
     texts = [
-        f"{average.first} minus {average.second} {shown(average.called, sign=True)}"
+        f"{average.first} minus {average.second} {interval_text(average.called, sign=True)}"
         for average in averages
     ]
     return Exhibit(
@@ -363,8 +363,8 @@ def footnote3(numbers: LoggedNumbers) -> Exhibit:
         "kappa",
         lines,
         caption="Agreement by number of decisions, with 95 % range over 100 draws (footnote 3).",
-        across="decisions drawn of 25",
-        up="Cohen's kappa, binary and probability",
+        x_title="decisions drawn of 25",
+        y_title="Cohen's kappa, binary and probability",
     )
     return Exhibit(
         "Footnote 3",
@@ -428,7 +428,7 @@ def _paired_exhibit(
         raise NoLogs(f"no log of it: {command}")
     texts = list[str]()
     for pair in pairs:
-        errors = shown(pair.wrong, sign=True)
+        errors = interval_text(pair.wrong, sign=True)
         texts.append(
             f"{pair.kind} ({pair.first[1]}, {pair.first[0]}): difference in errors {errors}"
         )
@@ -509,7 +509,7 @@ def footnote4(numbers: LoggedNumbers) -> Exhibit:
         )
         for arm in arms
     ]
-    error_texts = [f"{row.model}, {row.method} {shown(row.mean_error)}" for row in rows]
+    error_texts = [f"{row.model}, {row.method} {interval_text(row.mean_error)}" for row in rows]
     picture = error_by_turns(numbers.logged, arms)
     return Exhibit(
         "Footnote 4",
@@ -548,8 +548,8 @@ def error_by_turns(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Pictu
             "Mean absolute error by turns, where the subject saw them (footnote 4); p clustered by "
             "source."
         ),
-        across="turns of the conversation",
-        up="|P(evaluation) − label|",
+        x_title="turns of the conversation",
+        y_title="|P(evaluation) − label|",
     )
 
 

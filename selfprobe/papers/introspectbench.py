@@ -32,11 +32,11 @@ from selfprobe.page import (
     Page,
     Picture,
     RowTable,
+    interval_text,
     number,
     p_digits,
     p_value,
     plots,
-    shown,
     signed_number,
 )
 from selfprobe.papers.effort_curve import EffortPoint, effort_picture, effort_points, swept_runs
@@ -136,7 +136,7 @@ def introspectbench_results(
 
     add("Table 1", lambda: table1(paper_runs, embedder=embedder))
     tasks = list[TaskScores]()
-    ignored = dict(paper_runs.aside)
+    ignored = dict(paper_runs.set_aside_reasons)
     try:
         results = matrices_of(paper_runs)
         tasks = task_scores(results)
@@ -418,7 +418,7 @@ def table2(tasks: Sequence[TaskScores]) -> Exhibit:
     rows = table2_rows(tasks)
     task_rows = [_task_row(task) for task in tasks]
     self_row = next(row for row in rows if row.observer == SELF)
-    self_texts = [f"{task.task} {shown(self_row.score_of(task.task))}" for task in tasks]
+    self_texts = [f"{task.task} {interval_text(self_row.score_of(task.task))}" for task in tasks]
     averages = [row.avg.value for row in rows if row.rank is not None]
     measured = f"{SELF}: {', '.join(self_texts)}"
     if averages and len(tasks) > 1:
@@ -1015,8 +1015,8 @@ def _scaling_picture(rows: Sequence[ScaleRow]) -> Picture:
             "on the others": (places, [row.observer for row in rows]),
         },
         caption=f"Score by the model's number of parameters, {rows[0].on}, 95 % intervals.",
-        across="parameters",
-        up="score",
+        x_title="parameters",
+        y_title="score",
         title=f"{rows[0].on}: score by size",
         ticks={math.log10(row.parameters): size_text(row.parameters) for row in rows},
     )
@@ -1071,7 +1071,8 @@ def figure3(paper_runs: Sequence[Run]) -> Exhibit:
         stem = "figure3" if len(points_by_pair) == 1 else f"figure3-{pair_number}"
         pictures.append(effort_picture(pair_points, points, stem=stem))
     gain_texts = [
-        f"{shown(point.kl_gain, sign=True)} ({point.target}, {point.effort})" for point in points
+        f"{interval_text(point.kl_gain, sign=True)} ({point.target}, {point.effort})"
+        for point in points
     ]
     return Exhibit(
         "Figure 3",

@@ -50,7 +50,7 @@ def report_page(paths: Sequence[str]) -> Page:
     for study in every():
         study_name = study.__name__.lower()
         tasks_by_study[study_name] = set(study.reads)
-        page_makers[study_name] = study.reported
+        page_makers[study_name] = study.page_of_logs
     for study_name in dict.fromkeys([*TITLES, *page_makers]):
         logs = logs_by_task.of(tasks_by_study[study_name])
         busy.set_stage(study_name)
