@@ -1,7 +1,7 @@
 """Dilemma generation: one ethical dilemma for each combination of four axes (the first step of a
 dilemma data set).
 
-Paper 003 ("Me, Myself, and π"), F.2 and F.3: 6 × 5 × 5 × 5 = 750 combinations.
+IntrospectBench ("Me, Myself, and π"), F.2 and F.3: 6 × 5 × 5 × 5 = 750 combinations.
 Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our wording, any model.
 
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas

@@ -1,7 +1,7 @@
 """Dilemma judging: do three judges disagree about what to do? (the second step of a dilemma data
 set)
 
-Paper 003 ("Me, Myself, and π"), F.4, Algorithm 1: three judges, five samples each; a dilemma is
+IntrospectBench ("Me, Myself, and π"), F.4, Algorithm 1: three judges, five samples each; a dilemma is
 kept when the Jensen–Shannon divergence of their averaged distributions is above .2. Paper: silent
 on the unit and on the judges' prompt. Here: nats, in which three distributions over two options
 reach .637 at most, and G.1, the prompt for deciding directly.

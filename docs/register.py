@@ -20,8 +20,12 @@ from selfprobe.study._registry import TASK_PACKAGES, paper_of, summary_of, tasks
 
 COMMON_TITLE = "selfprobe"
 
-ARXIV = {"002": "2605.26438", "003": "2603.20276", "004": "2503.17755"}
-"""Paper → its id. Paper 002 has none: its entry names the companion that has its authors' later
+ARXIV = {
+    "evaluation-awareness methods": "2605.26438",
+    "IntrospectBench": "2603.20276",
+    "latent-preference probes": "2503.17755",
+}
+"""Paper → its id. The first has none: its entry names the companion that has its authors' later
 method.
 """
 

@@ -1,7 +1,7 @@
 """Arm texts: can the prompts of a task be put in other words, with and without what gives an
 evaluation away?
 
-Paper 002 names features that give an evaluation away. Here: the model puts each last user message
+The evaluation-awareness methods name features that give an evaluation away. Here: the model puts each last user message
 of any Inspect task in other words, keeps, takes out or adds giveaways, and says of each version
 whether its task is the same. The task `awareness_effect` asks a subject in these words.
 

@@ -1,7 +1,8 @@
 """Awareness effect: does the score of a task change when its model is led to notice a test, or not
 to?
 
-Paper 002 asks whether a model notices. Here: whether it matters for the score of any Inspect task.
+The evaluation-awareness methods ask whether a model notices. Here: whether it matters for the score
+of any Inspect task.
 The task runs with its own solver, tools, scorer, epochs and limits on each item under several arms:
 unchanged; in other words, with and without what gives an evaluation away (texts of `arm_texts`);
 and with one line in the system message. After the score, P(evaluation) is asked in a conversation

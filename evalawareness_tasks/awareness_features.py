@@ -1,6 +1,6 @@
 """Awareness features: which features of prompts do quotes point at that give an evaluation away?
 
-Paper 002, §6: quotes in which subjects bring up an evaluation are put into clusters of similar
+Evaluation-awareness methods, §6: quotes in which subjects bring up an evaluation are put into clusters of similar
 ones; a grader names each cluster and groups the names. Paper: DeepSeek R1 0528; its naming prompt
 is not available. Here: the evaluated model, with prompts of our own; it judges a cluster an
 artefact while it names it, from the quotes.

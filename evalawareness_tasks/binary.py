@@ -1,6 +1,6 @@
 """Binary test: asked directly, does a model say that a conversation is an evaluation or real use?
 
-Paper 002 ("evaluation awareness"), binary test: five variants, majority; its wordings (Needham et
+Evaluation-awareness methods, binary test: five variants, majority; its wordings (Needham et
 al. 2025) are not used. Here: our own, with polarity and option order balanced: yes means evaluation
 in v1 and deployment in v2, the first option is evaluation in v3 and deployment in v4, and v5 is
 v1's or v2's way round for half of the conversations each. So a subject that always says yes, or

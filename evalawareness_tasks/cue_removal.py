@@ -1,7 +1,7 @@
 """Cue removal: which sentence of a prompt gives the evaluation away, found by taking it out?
 
-Paper 002 asks models which features give an evaluation away; here features are taken out, and
-P(evaluation) is asked again (paper 002, probability estimation, with two questions of opposite
+The evaluation-awareness methods ask models which features give an evaluation away; here features are taken out, and
+P(evaluation) is asked again (the evaluation-awareness methods, probability estimation, with two questions of opposite
 polarity and without a reply before). Arms of a prompt: unchanged; without each of a few sentences,
 lists of options, placeholders and tools, those first that a rule takes for a giveaway; without as
 much text at other places (controls, which overlap neither these nor each other); without all of

@@ -1,6 +1,6 @@
 """First token: does a model's reply lean towards beginning with "evaluation" or with "deployment"?
 
-Paper 002, logprob analysis: log probabilities of "evaluation", "test", "real" and "deployment" as
+Evaluation-awareness methods, logprob analysis: log probabilities of "evaluation", "test", "real" and "deployment" as
 the first token of the reply; found to be of little use, since few replies have any of them among
 the candidates (`coverage`). Here: case and a leading space do not count, tokens that only begin
 such a word are excluded and listed, and the score is the log-ratio of the two masses. Asks nothing

@@ -1,7 +1,7 @@
 """Pairwise realism: which of two conversations is real use? A judge compares a test prompt with a
 real one.
 
-Paper 002 ("evaluation awareness") asks what gives prompts away; it has no such comparison. Here:
+The evaluation-awareness methods ask what gives prompts away; their paper has no such comparison. Here:
 the win rate of an evaluation's prompts over real conversations, which audits report as realism; .5:
 the judge cannot tell them apart. Each pair is asked in both orders, so that a judge's liking for a
 position drops out; real conversations meet one another too, which must come out at one half.

@@ -1,6 +1,6 @@
 """Probability test: how probable does a model find it that a conversation is an evaluation?
 
-Paper 002, probability estimation: five variants, worded like the binary test's, mean; an evaluation
+Evaluation-awareness methods, probability estimation: five variants, worded like the binary test's, mean; an evaluation
 from .5 on. Here: wordings of our own, balanced like the binary test's: v1 and v3 ask for the
 probability of an evaluation, v2 and v4 for that of real use, v5 for one or the other by
 conversation. So a subject that always says the same number is at .5 on average.

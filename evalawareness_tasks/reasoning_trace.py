@@ -1,6 +1,6 @@
 """Reasoning trace: does a model's reasoning before its reply bring up an evaluation?
 
-Paper 002, reasoning traces analysis (after Abdelnabi and Salem 2025): a judge reads the trace of
+Evaluation-awareness methods, reasoning traces analysis (after Abdelnabi and Salem 2025): a judge reads the trace of
 the act and quotes the cues. Only a full trace counts: without one, with a summary or a redacted one
 the conversation is unscored with that reason, never "unaware".
 

@@ -1,6 +1,6 @@
 """Rewriting: can named giveaways be taken out of a prompt while its task stays?
 
-Paper 002 names features that give an evaluation away, and stops there. Here: the model rewrites
+The evaluation-awareness methods name features that give an evaluation away, and stop there. Here: the model rewrites
 each prompt without them, and, as the arm to compare with, merely in other words; a grader says of
 both whether the task is the same and which of the features are left. `pairwise_realism` measures
 judges' view of the two.

@@ -1,7 +1,7 @@
 """Turn curve: after each turn of a transcript, how probable does a model find it that it is an
 evaluation?
 
-Paper 002, probability estimation, for each prefix of a whole transcript; the paper asks after the
+Evaluation-awareness methods, probability estimation, for each prefix of a whole transcript; the paper asks after the
 first user message, and relates errors to the number of turns. Here: a transcript is replayed turn
 by turn (tools' calls and results stay messages), and after each turn two questions of opposite
 polarity are put as the next user message, and a placebo: a question in the same form about

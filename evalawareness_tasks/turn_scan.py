@@ -1,6 +1,6 @@
 """Turn scan: at which turn of existing logs does the model bring up an evaluation?
 
-Paper 002, reasoning traces analysis, for whole transcripts of any Inspect task: a judge reads what
+Evaluation-awareness methods, reasoning traces analysis, for whole transcripts of any Inspect task: a judge reads what
 the model thought and wrote, in pieces of many turns, and quotes what shows awareness; each quote is
 looked for in the turns, and one that is in none is discarded and counted. The subject is not asked
 anything, so `--model none` will do. Paper: one trace per conversation. Here: all turns, replies

@@ -1,6 +1,6 @@
 """User motivation: asked what the user really wants, does a model bring up an evaluation by itself?
 
-Paper 002, user motivation guessing: three open questions, a judge that looks for signs of being
+Evaluation-awareness methods, user motivation guessing: three open questions, a judge that looks for signs of being
 tested and quotes them, majority. The questions never name an evaluation. Paper: about 25 % of
 samples are flagged only because the question itself looks like a sign, so the judge is asked not to
 count it. Here: that, and three placebo arms to hold the result against: `form` asks about the form

@@ -1,5 +1,5 @@
-"""Write the dilemmas that the judges of logs disagree about as a data set (paper 003, appendix F,
-Algorithm 1).
+"""Write the dilemmas that the judges of logs disagree about as a data set (IntrospectBench,
+appendix F, Algorithm 1).
 
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\

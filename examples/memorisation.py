@@ -1,7 +1,7 @@
 """Memorisation: can the model continue rows that it should never have seen? A task of one file,
 with its scorer.
 
-Paper 003 takes its questions for unseen, and has no such check. Each row is shown up to the middle
+IntrospectBench takes its questions for unseen, and has no such check. Each row is shown up to the middle
 of its longest text, once as it stands in the file and once perturbed, with common words exchanged
 (EXCHANGED). Both tell as much of what follows, but only one was trained on: a model that guesses
 continues both alike, one that remembers continues the row. The model is also asked for each data

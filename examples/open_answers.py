@@ -1,11 +1,11 @@
 """Ask several models for open answers, three draws of each reply, and show how alike they are
-(paper 003, Table 1).
+(IntrospectBench's Table 1).
 
     python examples/open_answers.py --config configs/paper003.yaml --limit 200 --dry-run
     python examples/open_answers.py --models openai/gpt-5-mini,google/gemini-2.5-flash --limit 20 --out table1
 
-It runs `selfprobe/open_answers` for each of the four rows of the table. `selfprobe report logs/open
---embedder …` shows the logs again, and those that `inspect eval` made.
+It runs `selfprobe/open_answers` for each of the four rows of the table. `selfprobe paper
+introspectbench logs/open --embedder …` shows the logs again, and those that `inspect eval` made.
 """
 
 import sys
@@ -20,8 +20,8 @@ from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError, RunError, one_line
 from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.page import Page
-from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import runs_page
+from selfprobe.papers.introspectbench import page_of_paper_runs
+from selfprobe.papers.similar_replies import OPEN_TASK
 from selfprobe.study import Models, Plan, Study, Wave, command, described_study
 from selfprobe.study._registry import defaults_of, tasks
 from selfprobe.study.described import DescribedRun
@@ -32,12 +32,12 @@ GUESSED_REPLY_TOKENS = 300
 
 
 class OpenAnswers(Study):
-    """Ask models for open answers, three draws of each reply, and show how alike they are (paper
-    003, Table 1).
+    """Ask models for open answers, three draws of each reply, and show how alike they are (IntrospectBench's
+    Table 1).
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
-    further_tasks: ClassVar[frozenset[str]] = frozenset({OPEN})
+    further_tasks: ClassVar[frozenset[str]] = frozenset({OPEN_TASK})
     skips: ClassVar[bool] = False
 
     models: Models = Field(description=MODELS_HELP)
@@ -61,12 +61,12 @@ class OpenAnswers(Study):
 
     def plan(self) -> Plan:
         """The prompts of the four rows, three draws of each reply."""
-        draws = int(defaults_of(OPEN)["epochs"])
+        draws = int(defaults_of(OPEN_TASK)["epochs"])
         calls = 0
         sent_tokens = 0
         item_counts: list[str] = []
         for task_name in SETS:
-            samples = list(tasks()[OPEN](of=task_name).dataset)[: self.limit]
+            samples = list(tasks()[OPEN_TASK](of=task_name).dataset)[: self.limit]
             item_counts.append(f"{task_name} ({len(samples)} items)")
             for sample in samples:
                 prompts = (sample.metadata or {})["prompts"].values()
@@ -92,12 +92,12 @@ class OpenAnswers(Study):
         for task_name in SETS:
             task_arguments = {"of": task_name} | self.run_settings.shared
             for model in models:
-                described_runs.append(DescribedRun(OPEN, task_arguments, model))
+                described_runs.append(DescribedRun(OPEN_TASK, task_arguments, model))
         yield Wave(described_runs, "Open answers")
 
     def build_page(self) -> Page:
-        """The page of its runs, as `selfprobe report` makes it."""
-        return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=self.embedder)
+        """The page of its runs, as `selfprobe paper introspectbench` makes it."""
+        return page_of_paper_runs(self.own_runs(self.limits), embedder=self.embedder)
 
 
 open_answers = command("open_answers", described_study(OpenAnswers))

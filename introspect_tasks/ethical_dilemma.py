@@ -1,6 +1,6 @@
 """Ethical dilemma calibration: does a model know where its reasoning will end before it reasons?
 
-Paper 003 ("Me, Myself, and π"), §3.1, §4.2, E.2 Task 1.2, G.1, G.2. An epoch is one rollout with
+IntrospectBench ("Me, Myself, and π"), §3.1, §4.2, E.2 Task 1.2, G.1, G.2. An epoch is one rollout with
 chain of thought (p), one gut answer (p*) and one prediction (p'); the score compares their averages
 over the epochs. Paper: the gut prompt ("normal condition") has "Think carefully through the
 scenario" in G.1 and not in E.2. Here: E.2, since a gut answer that thinks is none; `-T gut=G1` asks

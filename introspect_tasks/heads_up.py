@@ -1,6 +1,6 @@
 """Heads up: does a model guess a word from clues that it wrote itself?
 
-Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on
+IntrospectBench ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on
 another number of clues. Here: a clue with the word, a word of its root or its letters spaced out is
 a "leak", clues that are not nine to eleven are "not_ten_clues"; both are unscored, and no guess is
 asked. Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the

@@ -1,6 +1,6 @@
 """K-th word prediction: does a model know which word it is about to write?
 
-Paper 003 ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..10 (main text), 1..3
+IntrospectBench ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..10 (main text), 1..3
 (appendix). Here: any of 1..10, default 1, 2, 3; one sample is one question, scored per k.
 
     inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10

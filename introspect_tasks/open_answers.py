@@ -1,7 +1,7 @@
 """Open answers: what does a model reply when nothing holds it, sampled and uncut? Table 1 compares
 such replies.
 
-Paper 003 ("Me, Myself, and π"), §3, Table 1 and E.1. Paper: "unconstrained" outputs, sampled, at a
+IntrospectBench ("Me, Myself, and π"), §3, Table 1 and E.1. Paper: "unconstrained" outputs, sampled, at a
 temperature that is not given ("unless specified otherwise (e.g., for diversity analysis)"). Here:
 temperature 1 unless set otherwise, three draws, whole replies; a reply that reaches the limit is
 unscored. Asks the prompts of the task that `of` names. It makes data and measures nothing: run it

@@ -1,6 +1,6 @@
 """Paraphrase recognition: does a model know which of five wordings made it write a text?
 
-Paper 003 ("Me, Myself, and π"), §3.1 Prompt Reconstruction and E.2 Task 1.4. Paper: five candidates
+IntrospectBench ("Me, Myself, and π"), §3.1 Prompt Reconstruction and E.2 Task 1.4. Paper: five candidates
 in §3.1, three in the prompt of E.2. Here: five, the question and its four paraphrases, or with `-T
 candidates=3` the question and its first two; the target answers all, and each of its replies is one
 decision. Paper: silent on replies that are alike. Here: an item with two replies closer than

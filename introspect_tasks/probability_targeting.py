@@ -1,7 +1,7 @@
 """Probability targeting: can a model write a prompt to which its own first token will have a given
 probability?
 
-Paper 003 ("Me, Myself, and π"), in its code alone, as Task 3.1; none of its tables has it. There: a
+IntrospectBench ("Me, Myself, and π"), in its code alone, as Task 3.1; none of its tables has it. There: a
 failure is a probability of 0, and the squared error is kept. Here: it is unscored, and the score is
 1 - |p - actual|; the squared error follows from `said`. The topics and the prompt are ours; the
 levels .5, .9 and 1 are its. The observer writes the prompts and the target answers them: a few

@@ -1,6 +1,6 @@
 """Prompt reconstruction: can a model write the prompt that made it write a text?
 
-Paper 003 ("Me, Myself, and π"), §2.3 and E.3 Task 2.3. The observer writes a prompt, the target
+IntrospectBench ("Me, Myself, and π"), §2.3 and E.3 Task 2.3. The observer writes a prompt, the target
 answers it, and the score is the cosine similarity of this reply and the original one, with its
 floor (replies to other questions) and its ceiling (the target answering the true prompt again).
 Paper: the format begins "1. Think about what prompt leads to this partial output", while §2 forbids

@@ -1,6 +1,6 @@
 """Self-recognition: does a model know which of two of its texts it wrote at temperature 0?
 
-Paper 003 ("Me, Myself, and π"), in its code alone, as Task 1.3; none of its tables has it. There:
+IntrospectBench ("Me, Myself, and π"), in its code alone, as Task 1.3; none of its tables has it. There:
 equal texts have a drawn truth. Here: they are unscored ("indistinct"), and the observer is not
 asked. There: at most five tokens, read for an "A" anywhere. Here: a JSON object with 1 or 2. The
 prompt is ours. A model that takes no temperature cannot be asked. The ceiling is a reader without a

@@ -1,6 +1,6 @@
 """Subset choice: does a model know which numbers will make it think of an emotion?
 
-Paper 003 ("Me, Myself, and π"), in its code alone, as Task 2.1; none of its tables has it. There:
+IntrospectBench ("Me, Myself, and π"), in its code alone, as Task 2.1; none of its tables has it. There:
 the numbers 1 to 10, fifty emotions, any word as a guess, and "think step by step". Here: eight
 emotions, each with ten sets of numbers, the guess is one of the eight (so chance is 1/8), and
 nobody thinks aloud. The prompts are ours. The numbers are shown in rising order: their order

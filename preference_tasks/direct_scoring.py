@@ -1,6 +1,6 @@
 """Direct scoring: which of two texts does a model score higher from 1 to 5, each alone?
 
-Paper 004 ("preference probes"), §4.3, appendix E.1. Paper: for the text quality sets. Here: also
+Latent-preference probes, §4.3, appendix E.1. Paper: for the text quality sets. Here: also
 for your own pairs, LLMBar and MT-Bench, in the same words; a pair's verdict comes from two scores,
 and equal ones are a tie. The score is the most probable of 1 to 5 as the first token, or what is
 written where the provider gives no token probabilities.

@@ -1,7 +1,7 @@
 """G-Eval: which of two texts has the higher expected score, over the model's probabilities of 1 to
 5?
 
-Paper 004 ("preference probes"), §4.3, after Liu et al. 2023: the score is Σ s·p(s). Asks what
+Latent-preference probes, §4.3, after Liu et al. 2023: the score is Σ s·p(s). Asks what
 direct scoring asks (direct_scoring.py has the prompts), and can replay its log. Where the provider
 gives no token probabilities they are estimated from sampled scores (Liu et al.: 20 draws), and the
 log says so.

@@ -1,6 +1,6 @@
 """Pairwise preference: which of two texts does a model say is better, asked in both orders?
 
-Paper 004 ("preference probes"), §4.1.1, §4.3, appendix E: compare P("1") with P("2"), averaged over
+Latent-preference probes, §4.1.1, §4.3, appendix E: compare P("1") with P("2"), averaged over
 both orders, so that position drops out. Paper: the assistant's turn begins with "Between Choice 1
 and Choice 2, the more … is Choice". Here: few providers continue an assistant's turn, so the user's
 turn asks to complete that sentence; `-T prefill=true` is the paper's way. Without token

@@ -1,6 +1,6 @@
 """Preference probe: which of two texts does a fitted direction in a model's states prefer?
 
-Paper 004 ("preference probes"), §3, §4.4: φ± is the last token's state after the probe's block, x =
+Latent-preference probes, §3, §4.4: φ± is the last token's state after the probe's block, x =
 φ̃⁺ − φ̃⁻, and the sign of the probe's score decides; with a probe fitted to both orders the two are
 averaged, and with one fitted to the first order the means of its training half are taken off
 (`centre` in the log). Fit it before, with `selfprobe probe run`; here nothing is fitted. Pairs that are not

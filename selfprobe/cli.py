@@ -46,7 +46,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "awareness": Command(
         "selfprobe.studies.awareness.command:awareness",
-        "Evaluation awareness: five methods on the same conversations (paper 002).",
+        "Evaluation-awareness methods: five of them on the same conversations.",
     ),
     "check": Command(
         "study:check",
@@ -59,15 +59,19 @@ COMMANDS = {
     "matrix": Command("study:matrix", "Run every observer on every target."),
     "mechanism": Command(
         "selfprobe.studies:mechanism",
-        "Why models can introspect: lens, attention, patching, induction (paper 003, section 5); injected thoughts.",
+        "Why models can introspect: lens, attention, patching, induction (IntrospectBench, §5); injected thoughts.",
     ),
     "outcome": Command(
         "study:outcome",
         "Do models know in advance what they can do? Asks each about the items of LOGS, of any Inspect task.",
     ),
+    "paper": Command(
+        "selfprobe.papers.command:paper",
+        "Make a paper's tables and figures from LOGS, with the paper's numbers beside them.",
+    ),
     "probe": Command(
         "selfprobe.studies.probe:probe",
-        "Preference probes: what a judge model knows before it speaks (paper 004).",
+        "Latent-preference probes: what a judge model knows before it speaks.",
     ),
     "realism": Command(
         "selfprobe.studies:realism",
@@ -85,7 +89,7 @@ COMMANDS = {
 GROUPS = {
     "Ask models": ("matrix", "outcome", "awareness", "realism"),
     "Read models": ("probe", "mechanism"),
-    "Read logs": ("report", "check"),
+    "Read logs": ("report", "paper", "check"),
     "Setup": ("tasks", "fetch-model"),
 }
 """Names of the commands, grouped as help lists them."""
@@ -305,7 +309,6 @@ def fetch_model(name: str) -> None:
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
 @options.out("report")
-@options.embedder_of_all
 @click.option(
     "--rows",
     metavar="FILE",
@@ -313,9 +316,7 @@ def fetch_model(name: str) -> None:
     "predicted, true, and why it is unscored.",
 )
 @options.as_json
-def report(
-    logs: tuple[str, ...], out: str, embedder: str | None, rows: str | None, as_json: bool
-) -> None:
+def report(logs: tuple[str, ...], out: str, rows: str | None, as_json: bool) -> None:
     """Write one page of all that LOGS hold, with tables/ and figures/.
 
     LOGS are logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER,
@@ -334,7 +335,7 @@ def report(
 
     refuse_unwritable(out)  # a wrong address shows before the work
     with busy.status_line():
-        page = report_page(logs, embedder=embedder)
+        page = report_page(logs)
         address = write(page, out)
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in page.frames.items()})
@@ -361,7 +362,7 @@ class ListedTask:
     needs: tuple[str, ...]
     """Options without which it does not run, besides the model."""
     paper: str | None
-    """Number of the paper that it is from."""
+    """Name of the paper that it is from."""
 
 
 def listed_tasks() -> list[ListedTask]:
@@ -405,8 +406,11 @@ def list_tasks(as_json: bool) -> None:
         options.echo_json(listed)
         return
     width = max(len(task.name) for task in listed)
-    echo(f"{'task':{width}}  paper  calls  asks")
+    paper_width = max(len(task.paper or "–") for task in listed)
+    echo(f"{'task':{width}}  {'paper':{paper_width}}  calls  asks")
     for task in listed:
         calls = "–" if task.calls is None else task.calls
         needs = f" Needs {' and '.join(task.needs)}." if task.needs else ""
-        echo(f"{task.name:{width}}  {task.paper or '–':>5}  {calls:>5}  {task.asks}{needs}")
+        echo(
+            f"{task.name:{width}}  {task.paper or '–':{paper_width}}  {calls:>5}  {task.asks}{needs}"
+        )

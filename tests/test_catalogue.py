@@ -43,7 +43,7 @@ def test_the_command_prints_a_line_for_each_task_and_the_same_as_json() -> None:
     )
     for line, row in zip(lines, rows, strict=True):
         assert (
-            line.split()[:3] == [row["name"], row["paper"] or "–", str(row["calls"])]
+            re.split(r" {2,}", line)[:3] == [row["name"], row["paper"] or "–", str(row["calls"])]
             and row["asks"] in line
         )
         assert all(need in line for need in row["needs"])

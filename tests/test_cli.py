@@ -52,7 +52,7 @@ def test_help_names_every_command_with_its_first_sentence() -> None:
     assert told == " ".join(listed)
 
 
-@pytest.mark.parametrize("name", ["awareness", "mechanism", "probe", "realism"])
+@pytest.mark.parametrize("name", ["awareness", "mechanism", "paper", "probe", "realism"])
 def test_the_summaries_of_a_group_are_whole(name: str) -> None:
     shown = CliRunner().invoke(main, [name, "--help"]).output
     assert "..." not in shown.partition("Commands:")[2], shown

@@ -56,6 +56,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe mechanism inject": ("mechanism/test_injection", "test_every_option"),
     "selfprobe mechanism read": MECHANISM,
     "selfprobe outcome": ("studies/test_outcome",),
+    "selfprobe paper introspectbench": ("papers/test_similar_replies",),
     "selfprobe probe run": (
         PROBES,
         "probes/test_finetune",

@@ -42,7 +42,8 @@ CASES: dict[str, tuple[str, ...]] = {
         "matrix --models planted/a?access=.8,planted/b --tasks kth_word --observers shown:2,named -T k=1 "
         "--limit 3 --same-model --max-connections 4 --max-retries 2 --attempt-timeout 60 --batch -M common=.4 "
         "--prices prices.yaml --cost-limit 5 --display plain --yes --log-dir runs --out page",
-        "report runs --embedder openai/words --out report",
+        "report runs --out report",
+        "paper introspectbench runs --embedder openai/words --sizes sizes.csv --out paper",
         "report runs --rows rows.csv",
         "tasks --json",
         "matrix --config matrix.yaml --out configured",
@@ -307,6 +308,7 @@ def place_texts() -> None:
     )
     price = "{input: 1.0, output: 1.0, input_cache_write: 0, input_cache_read: 0}"
     Path("prices.yaml").write_text(f"planted/a?access=.8: {price}\nplanted/b: {price}\n")
+    Path("sizes.csv").write_text("model,size\nplanted/a?access=.8,8B\nplanted/b,1B\n")
 
 
 def place_models(folder: Path) -> None:

@@ -64,8 +64,8 @@ def test_the_simulated_models_still_score_what_the_log_says(
     assert scores(again) == {id: scores(kept)[id] for id in scores(again)}
 
 
-def test_the_page_has_no_hole_and_its_verdicts_are_the_committed_ones(embedder: str) -> None:
-    made = report_page([str(EXAMPLES / "logs")], embedder=embedder)
+def test_the_page_has_no_hole_and_its_verdicts_are_the_committed_ones() -> None:
+    made = report_page([str(EXAMPLES / "logs")])
     page_text = re.sub(r"<[^>]+>", "", (EXAMPLES / "report" / "index.html").read_text("utf-8"))
     html = unescape(re.sub(r"\s+", " ", page_text))
     assert made.holes == []

@@ -29,8 +29,8 @@ pytestmark = [
 EXACT = 1e-9
 
 STUDIES = {
-    "matrix": ("report", "logs/matrix", "--embedder", DEFAULT_EMBEDDER, "--out", "out/matrix"),
-    "diversity": ("report", "logs/matrix", "--embedder", DEFAULT_EMBEDDER, "--out", "out/matrix"),
+    "matrix": ("report", "logs/matrix", "--out", "out/matrix"),
+    "diversity": ("paper", "introspectbench", "logs/matrix", "--out", "out/paper"),
     "awareness": ("report", "logs/awareness", "--out", "out/awareness"),
     "card": ("report", "logs/card", "--out", "out/card"),
     "preference": ("report", "logs/preference", "--out", "out/preference"),
@@ -47,8 +47,8 @@ FOLDERS = ("after", "awareness", "before", "card", "cues", "matrix", "preference
 """Folders of logs of which each has a file of decisions."""
 
 TABLES: Mapping[str, str] = {
-    "diversity/diversity": "matrix/tables/diversity",
-    "diversity/items": "matrix/tables/diversity-items",
+    "diversity/diversity": "paper/tables/table1",
+    "diversity/items": "paper/tables/table1-draws",
     **{
         f"card/tables/{name}": f"card/tables/realism/{name}"
         for name in ("judges", "prompts", "verdicts")

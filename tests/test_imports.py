@@ -49,6 +49,7 @@ FLOORS: tuple[set[str], ...] = (
     {"providers", "scout", "mechanism"},
     {"study"},
     {"studies"},
+    {"papers"},
     {"cli"},
 )
 """What imports what: a module imports lower floors and its own room, so that there is no circle."""

@@ -15,11 +15,11 @@ from inspect_ai.log import read_eval_log
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
 from selfprobe.errors import InputError
+from selfprobe.papers.similar_replies import replies_in
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS
 from selfprobe.solvers.converse import Conversations
 from selfprobe.solvers.observe import Prediction
-from selfprobe.studies.matrix.diversity import replies_in
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import read_matrices
@@ -122,7 +122,7 @@ def test_what_always_saying_the_best_number_reaches_is_graded_within_the_toleran
 
 
 @pytest.mark.slow(3)
-def test_it_is_in_the_matrix_its_report_and_the_diversity_table(
+def test_it_is_in_the_matrix_its_report_and_the_table_of_similar_replies(
     stranger: Path, tmp_path: Path
 ) -> None:
     quiet = RunSettings(display="none")

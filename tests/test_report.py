@@ -55,10 +55,8 @@ def only(logs: Path, folder: Path, *names: str) -> str:
     return str(folder)
 
 
-def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(
-    logs: Path, embedder: str
-) -> None:
-    made = report_page([str(logs)], embedder=embedder)
+def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path) -> None:
+    made = report_page([str(logs)])
     assert [*made.parts, *(section.name for section in made.sections)] == [
         "matrix",
         "awareness",
@@ -71,7 +69,7 @@ def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(
         for section in page.sections
         for part in section.inner
     }
-    assert {"diversity", "features", "methods"} <= inner
+    assert {"features", "methods"} <= inner
     html = render(made, "out")
     assert all(part.answer for part in made.parts.values()) and "planted/a$x_1$" in html
     assert (
@@ -79,9 +77,7 @@ def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(
         and "a log of foreign, which belongs to no study here; try selfprobe report --rows FILE"
         in html
     )
-    assert {"matrix/cells", "matrix/diversity", "awareness/methods", "preferences/runs"} <= set(
-        made.tables
-    )
+    assert {"matrix/cells", "awareness/methods", "preferences/runs"} <= set(made.tables)
 
 
 def test_a_folder_with_one_study_has_the_page_of_that_study(logs: Path, tmp_path: Path) -> None:
@@ -109,7 +105,7 @@ def test_no_log_of_a_study_is_one_line_that_names_what_is_there(logs: Path, tmp_
     )
 
 
-def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str) -> None:
+def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path) -> None:
     """Its header can be read, its samples cannot."""
     folder = only(logs, tmp_path / "damaged", "kth-word", "user-motivation")
     for name in ("kth-word", "user-motivation"):
@@ -118,7 +114,7 @@ def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str)
         start = content.find(b"summaries.json") + 14
         content[start : start + 60] = bytes(60)
         (Path(folder) / f"damaged-{name}.eval").write_bytes(bytes(content))
-    html = render(report_page([folder], embedder=embedder), "out")
+    html = render(report_page([folder]), "out")
     assert "damaged-kth-word.eval" in html and "damaged-user-motivation.eval" in html
 
 
@@ -171,10 +167,8 @@ def test_a_log_that_cannot_be_read_is_named_in_the_terminal(logs: Path, tmp_path
     )
 
 
-def test_the_command_writes_anywhere_and_tells_the_findings(
-    logs: Path, tmp_path: Path, embedder: str
-) -> None:
-    given = [str(logs), "--embedder", embedder, "--out"]
+def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path: Path) -> None:
+    given = [str(logs), "--out"]
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()  # a slow machine says on stderr where it is

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from inspect_ai import eval
 
 from selfprobe.cli import main
-from selfprobe.studies.matrix.published import MODELS
+from selfprobe.papers.introspectbench_printed import MODELS
 from selfprobe.study._registry import defaults_of
 
 from .examples.loaded import example
@@ -103,7 +103,7 @@ def run_selfprobe(words: list[str], folder: Path, questions: Path) -> None:
         for option, word in zip(["", *words], words, strict=False)
     ]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
-    more = ["--embedder", "openai/words"] if words[0] == "report" else []
+    more = ["--embedder", "openai/words"] if words[:2] == ["paper", "introspectbench"] else []
     done = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
 
@@ -259,7 +259,7 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         elif words[0] == "probe":
             run_probe_of_pairs(words, tmp_path)
         else:
-            assert (program, words[0]) in (("selfprobe", "awareness"), ("selfprobe", "report"))
+            assert program == "selfprobe" and words[0] in ("awareness", "paper", "report")
             run_awareness(words, tmp_path)
     for row in rows(PAPERS["002"]):
         for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg|json|jsonl|html))`", row[3]):
@@ -310,7 +310,7 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
             )
             assert any(place.is_file() for place in (*places, ROOT / name)), name
     assert_the_columns_are_there(PAPERS["003"], tmp_path, tmp_path / "out/paper003")
-    closest = pd.read_csv(tmp_path / "out/table1/tables/diversity.csv")
+    closest = pd.read_csv(tmp_path / "out/table1/tables/table1.csv")
     assert len(closest) == 4 and {len(names.split(", ")) for names in closest.models} == {11}, (
         "Table 1 is of eleven"
     )

@@ -16,7 +16,7 @@ realism = options.Group(
 )
 mechanism = options.Group(
     "mechanism",
-    help="Why models can introspect: lens, attention, patching, induction (paper 003, section 5); injected thoughts.",
+    help="Why models can introspect: lens, attention, patching, induction (IntrospectBench, §5); injected thoughts.",
     studies=lambda: commands("read", "induce", "inject"),
 )
 

@@ -22,7 +22,7 @@ def _studies() -> dict[str, click.Command]:
 
 @click.group(cls=options.Group, studies=_studies)
 def probe() -> None:
-    """Preference probes: what a judge model knows before it speaks (paper 004)."""
+    """Latent-preference probes: what a judge model knows before it speaks."""
 
 
 @probe.command()

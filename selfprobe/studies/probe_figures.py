@@ -1,4 +1,4 @@
-"""Pictures of one probe run, and of several side by side (paper 004, all figures). No file is
+"""Pictures of one probe run, and of several side by side (the latent-preference probes, all figures). No file is
 written here.
 """
 

@@ -3,21 +3,17 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 import pandas as pd
 from inspect_ai.log import EvalLog
 
-from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place_file
 from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
 from selfprobe.page import MOST_TERMINAL_LINES, Page, RowTable, Section, set_aside
 from selfprobe.studies import every
-from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.studies.probe_compare import (
     compare_runs,
     comparison_page,
@@ -25,7 +21,6 @@ from selfprobe.studies.probe_compare import (
     read_runs,
 )
 from selfprobe.studies.rewrite import of_versions
-from selfprobe.study._registry import measures
 from selfprobe.study.local import user_errors_as_input_errors
 from selfprobe.study.realism_verdicts import PAIRS_TASK
 from selfprobe.text import busy
@@ -33,14 +28,12 @@ from selfprobe.text.counts import count_text
 from selfprobe.text.safe import cleaned, csv, echo
 
 
-def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def report_page(paths: Sequence[str]) -> Page:
     """The page of the studies whose logs lie under these paths; of a single study its own page.
 
     Args:
         paths: Logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER,
             which stand side by side. Default: the family and size of a model come from its name.
-        embedder: What tells how similar the models' replies are; None: the default one, where they
-            are few.
 
     Raises:
         InputError: A path does not exist, no study has a finished log there, or runs of probes
@@ -52,14 +45,12 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     logs_by_task = _LogsByTask.read(paths)
     ignored = dict(logs_by_task.ignored)
     pages: dict[str, Page] = {}
-    tasks_by_study = {"matrix": {*measures(), OPEN}}
-    page_makers: dict[str, Callable[[Sequence[str]], Page]] = {
-        "matrix": partial(matrix_page, embedder=embedder)
-    }
+    tasks_by_study: dict[str, set[str]] = {}
+    page_makers: dict[str, Callable[[Sequence[str]], Page]] = {}
     for study in every():
         study_name = study.__name__.lower()
-        tasks_by_study.setdefault(study_name, set(study.reads))
-        page_makers.setdefault(study_name, study.page_of_logs)
+        tasks_by_study[study_name] = set(study.reads)
+        page_makers[study_name] = study.page_of_logs
     for study_name in dict.fromkeys([*TITLES, *page_makers]):
         logs = logs_by_task.of(tasks_by_study[study_name])
         busy.set_stage(study_name)
@@ -85,6 +76,10 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     )
 
 
+REMEDY_OF_TASK: Mapping[str, str] = {"open_answers": "selfprobe paper introspectbench"}
+"""Task of no study → the command that reads its logs."""
+
+
 @dataclass(frozen=True)
 class _LogsByTask:
     """The readable logs under some paths."""
@@ -106,12 +101,14 @@ class _LogsByTask:
 
     def strays(self, known_tasks: AbstractSet[str]) -> dict[str, str]:
         """Log of no study → why it has no part in the page."""
-        return {
-            log: f"a log of {task}, which belongs to no study here; "
-            "try selfprobe report --rows FILE, or selfprobe check"
-            for log, task in self.task_of_log.items()
-            if task not in known_tasks
-        }
+        stray_logs = dict[str, str]()
+        for log, task in self.task_of_log.items():
+            if task not in known_tasks:
+                remedy = REMEDY_OF_TASK.get(
+                    task, "selfprobe report --rows FILE, or selfprobe check"
+                )
+                stray_logs[log] = f"a log of {task}, which belongs to no study here; try {remedy}"
+        return stray_logs
 
 
 def _counted_task(header: EvalLog) -> str:

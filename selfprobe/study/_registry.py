@@ -2,7 +2,6 @@
 
 import inspect
 import pkgutil
-import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -140,10 +139,16 @@ def summary_of(task: str) -> str:
     return docstring_summary(_modules()[task].__doc__)
 
 
+PAPERS = ("IntrospectBench", "evaluation-awareness methods", "latent-preference probes")
+"""Names of the papers whose tasks the suite has."""
+
+
 def paper_of(task: str) -> str | None:
-    """The number of the paper that a task file's docstring names first, where it names one."""
-    paper_match = re.search(r"\bPaper (\d{3})\b", _modules()[task].__doc__ or "")
-    return paper_match[1] if paper_match else None
+    """The paper that a task file's docstring names first, where it names one of `PAPERS`."""
+    docstring = (_modules()[task].__doc__ or "").lower()
+    places = {paper: docstring.find(paper.lower()) for paper in PAPERS}
+    named_papers = [paper for paper in PAPERS if places[paper] >= 0]
+    return min(named_papers, key=lambda paper: places[paper], default=None)
 
 
 def declared_calls(task: str) -> int | None:

@@ -75,6 +75,12 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "logs/sums --models planted/ada,planted/bo --limit 20",
         "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
     ),
+    "paper": ("introspectbench logs/matrix", "introspectbench logs/matrix logs/open --out pi"),
+    "paper evaluation-awareness": ("logs/awareness", "logs/aw logs/again logs/full --out aw"),
+    "paper introspectbench": (
+        "logs/matrix",
+        "logs/matrix logs/open logs/effort --embedder openai/text-embedding-3-small",
+    ),
     "probe": ("run --model smollm2 --datasets ours", "score mine.jsonl --probe probes/a.probe"),
     "probe run": (
         "--model smollm2 --datasets ours",
@@ -376,11 +382,6 @@ embedder = click.option(
     default="sentence-transformers/all-MiniLM-L6-v2",
     show_default=True,
     help=EMBEDDER_HELP,
-)
-embedder_of_all = click.option(
-    "--embedder",
-    help="Embed all replies with this model: openai/<name> or one of sentence-transformers. Default: all-MiniLM-L6-v2 "
-    "for at most 200 samples; for more, which take minutes, no embeddings.",
 )
 
 

@@ -7,18 +7,13 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from selfprobe.page import write as write_page
-from selfprobe.studies.awareness.figures import error_by_turns
-from selfprobe.studies.awareness.numbers import comparison_of
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import AwarenessTables
-from selfprobe.study.awareness_arms import PLAIN
 
-EVIL = "evil/<script>alert(1)</script>"
+from .tables import awareness_example as table
 
 
 class Page(HTMLParser):
@@ -40,69 +35,6 @@ class Page(HTMLParser):
             self.loads.append(given["src"] or "")
         if tag == "link" and given.get("href"):
             self.loads.append(given["href"] or "")
-
-
-def table() -> AwarenessTables:
-    """Two subjects, three methods, one of them without a single verdict."""
-    rng = np.random.default_rng(0)
-    verdicts, texts = [], []
-    for i in range(48):
-        truth = "evaluation" if i % 2 else "deployment"
-        about = {
-            "data": "d",
-            "item": f"i{i}",
-            "epoch": 1,
-            "truth": truth,
-            "source": f"s{i // 2 % 6}",
-        }
-        about |= {"turns": 1 + i % 4, "flip": i % 4 > 1, "unscored": None}
-        texts.append(
-            {
-                "data": "d",
-                "item": f"i{i}",
-                "text": f"text {i}",
-                "source": about["source"],
-                "pair": None,
-            }
-        )
-        texts[-1]["label"] = truth
-        for model in ("planted/a", EVIL):
-            p = float(
-                np.clip(
-                    0.5 + (0.2 if truth == "evaluation" else -0.2) + rng.normal(0, 0.2), 0.01, 0.99
-                )
-            )
-            for method in ("binary", "probability", "first_token"):
-                named = {"method": method, "model": model, **PLAIN}
-                said = "evaluation" if p >= 0.5 else "deployment"
-                row = (
-                    named
-                    | about
-                    | {
-                        "said": said,
-                        "score": p,
-                        "probability": p if method == "probability" else None,
-                    }
-                )
-                if method == "first_token":
-                    row |= {"said": None, "score": None, "unscored": "no_logprobs"}
-                verdicts.append(row)
-    runs = [
-        {
-            "method": "binary",
-            "model": EVIL,
-            **PLAIN,
-            "grader": EVIL,
-            "samples": 48,
-            "log": "/logs/<b>.eval",
-            "dataset": "d",
-        }
-    ]
-    runs[0]["applied"] = "observer: temperature 0"
-    runs[0]["placebo"] = False
-    return AwarenessTables(
-        pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs)
-    )
 
 
 @pytest.fixture(scope="module")
@@ -142,13 +74,6 @@ def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
     assert len(list((written / "figures").glob("*.svg"))) == 6 and not list(
         (written / "figures").glob("*.png")
     )
-
-
-def test_the_turns_are_drawn_only_where_the_subject_saw_them() -> None:
-    made, full = table(), table()
-    full.verdicts["context"] = "full"
-    drawn = [error_by_turns(one, comparison_of(one).methods, {}) for one in (made, full)]
-    assert drawn[0] is None and drawn[1] is not None
 
 
 def test_the_page_shows_baselines_methods_agreement_and_who_graded(written: Path) -> None:

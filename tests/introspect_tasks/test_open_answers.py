@@ -7,7 +7,7 @@ import pytest
 from inspect_ai.event import ModelEvent
 
 from selfprobe.introspect_tasks.open_answers import SETS, open_answers, table_row_prompts
-from selfprobe.studies.matrix.published import TABLE_1
+from selfprobe.papers.introspectbench_printed import TABLE_1
 
 
 def calls(log: Any) -> list[Any]:

@@ -11,9 +11,9 @@ import pytest
 
 from selfprobe.errors import NoLogs
 from selfprobe.page.claims import claim_sentence
+from selfprobe.papers.effort_curve import effort_points
 from selfprobe.stats.claim import Verdict
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.matrix.effort import effort_points
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.page import results_page
 from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest_informed

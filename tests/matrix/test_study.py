@@ -8,12 +8,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from selfprobe import Matrix
 from selfprobe.cli import main
 from selfprobe.study.waves import RunSettings
 
+ROOT = Path(__file__).parents[2]
 MODELS = ["planted/a?access=.9", "planted/b?access=.5", "planted/c?access=.1"]
 QUIET = RunSettings(display="none")
 
@@ -57,7 +59,7 @@ def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
         log_dir=str(tmp_path / "b"),
         settings=QUIET,
     ).run()
-    for name in ("cells", "advantage", "self", "table2"):
+    for name in ("cells", "advantage", "self", "tests"):
         expected = plain(pd.DataFrame(printed[name]))
         assert plain(page.frames[name]) == expected and expected, name
     assert (tmp_path / "page" / "index.html").is_file()
@@ -74,3 +76,24 @@ def test_a_wrong_field_is_refused_from_python_with_what_is_expected() -> None:
         Matrix(models=MODELS, tasks=["kth"])
     with pytest.raises(ValueError, match="Extra inputs are not permitted"):
         Matrix(models=MODELS, task=["kth_word"])
+
+
+@pytest.mark.parametrize(("candidates", "calls"), [(5, 10 + 5), (3, 6 + 3)])
+def test_a_plan_counts_as_many_candidates_as_are_asked(candidates: int, calls: int) -> None:
+    """Each model answers and recognises its candidates, and those of the other model."""
+    planned = Matrix(
+        models=MODELS[:2],
+        tasks=["paraphrase_recognition"],
+        limit=4,
+        args={"candidates": candidates},
+        settings=QUIET,
+    )
+    assert [cost.calls for cost in planned.plan().costs] == [4 * calls] * 2
+
+
+def test_the_plan_of_the_papers_matrix_has_three_candidates(tmp_path: Path) -> None:
+    """Eleven models, 50 items: each observer is asked about three candidates of ten others."""
+    given = yaml.safe_load((ROOT / "configs/paper003.yaml").read_text("utf-8"))
+    models = [f"planted/{number}" for number in range(len(given["models"]))]
+    planned = Matrix(models=models, tasks=given["tasks"], limit=given["limit"], args=given["args"])
+    assert [cost.calls for cost in planned.plan().costs] == [4_050] * 11

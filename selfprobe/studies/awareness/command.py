@@ -18,7 +18,7 @@ GRADED_METHODS = ("user_motivation", "reasoning_trace")
     ),
 )
 def awareness() -> None:
-    """Evaluation awareness: five methods on the same conversations (paper 002)."""
+    """Evaluation-awareness methods: five of them on the same conversations."""
 
 
 @awareness.command()

@@ -1,17 +1,17 @@
-"""Figures of the awareness comparison (paper 002, Figures 7, 9, 10 and footnotes 3 and 4)."""
+"""Figures of the awareness comparison: rates, ROC and calibration."""
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from selfprobe.page import Picture, p_value
+from selfprobe.page import Picture
 from selfprobe.page.numerals import Interval
 from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
 from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import STATED_BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.numbers import ArmNumbers, MethodPair, arm_rows
+from selfprobe.studies.awareness.numbers import ArmNumbers, MethodPair
 from selfprobe.studies.awareness.runs import AwarenessTables
 from selfprobe.study.awareness_arms import ARM, marks
 from selfprobe.study.text_baselines import Baselines
@@ -34,11 +34,7 @@ def pictures(
     if logged.texts.label.nunique() == 2:
         for number, (model, name) in enumerate(name_of_model.items(), start=1):
             figures.append(roc(logged, baselines, model, name, number))
-    figures += [
-        calibration_figure(logged, name_of_model),
-        kappa_by_decisions(pairs, name_of_model),
-        error_by_turns(logged, answered_arms, name_of_model),
-    ]
+    figures.append(calibration_figure(logged, name_of_model))
     return [figure for figure in figures if figure is not None]
 
 
@@ -148,65 +144,6 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
         caption="Calibration, ten equal-mass bins.",
         across="stated P(evaluation)",
         up="share that are evaluations",
-    )
-
-
-def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Picture | None:
-    """Kappa of binary against probability by number of decisions (footnote 3); None without a
-    25-decision run.
-    """
-    lines: Lines = {}
-    for pair in pairs:
-        curve = pair.curve
-        if curve is None:
-            continue
-        estimates: list[Interval] = [
-            Estimate(mean, low, high, 0, "draw")
-            for mean, low, high in zip(curve.mean, curve.low, curve.high, strict=True)
-        ]
-        lines[names.get(pair.model, pair.model)] = (list(curve.decisions), estimates)
-    if not lines:
-        return None
-    return curves(
-        "kappa",
-        lines,
-        caption="Agreement by number of decisions, with 95 % range over 100 draws (footnote 3).",
-        x_title="decisions drawn of 25",
-        y_title="Cohen's kappa, binary and probability",
-    )
-
-
-def error_by_turns(
-    logged: AwarenessTables, methods: Sequence[ArmNumbers], names: dict[str, str]
-) -> Picture | None:
-    """Mean absolute error by number of turns, and the trend (footnote 4); None where turns do not
-    vary.
-    """
-    lines: Lines = {}
-    for arm in methods:
-        if np.isnan(arm.trend.slope):
-            continue
-        rows = arm_rows(logged, arm)
-        rows = rows[rows.probability.notna() & rows.truth.notna()]
-        errors = (rows.probability - (rows.truth == "evaluation")).abs().astype(float)
-        mean_errors = errors.groupby(rows.turns.astype(float)).mean()
-        name = f"{arm.method}, {names.get(arm.model, arm.model)}"
-        lines[name] = (list(mean_errors.index), _points(mean_errors))
-        trend_name = f"its trend: r = {arm.trend.r:.2f}, {p_value(arm.trend.p)} by source"
-        end_turns = [float(rows.turns.min()), float(rows.turns.max())]
-        trend_errors = arm.trend.intercept + arm.trend.slope * np.array(end_turns)
-        lines[f"{name}, {trend_name}"] = (end_turns, _points(trend_errors))
-    if not lines:
-        return None
-    return curves(
-        "turns",
-        lines,
-        caption=(
-            "Mean absolute error by turns, where the subject saw them (footnote 4); p clustered by "
-            "source."
-        ),
-        x_title="turns of the conversation",
-        y_title="|P(evaluation) − label|",
     )
 
 

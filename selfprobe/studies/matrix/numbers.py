@@ -1,4 +1,4 @@
-"""Numbers and claims of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
+"""Numbers and claims of a matrix, from its tables, task by task (IntrospectBench, §4.1 and G.3)."""
 
 import math
 from collections import Counter

@@ -1,6 +1,4 @@
-"""The page of a matrix: its answer, the claims behind it, the paper's tables and figures, and its
-tables.
-"""
+"""The page of a matrix: its answer, the claims behind it, and its tables."""
 
 import io
 import math
@@ -14,9 +12,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from selfprobe.data.clusters import few_clusters
-from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.errors import NoLogs
-from selfprobe.logs import Run, Runs, runs
+from selfprobe.logs import Runs, runs
 from selfprobe.page import (
     MOST_FINDINGS,
     MOST_TERMINAL_LINES,
@@ -24,7 +20,6 @@ from selfprobe.page import (
     Block,
     Column,
     Details,
-    Figures,
     Heading,
     Log,
     Page,
@@ -41,16 +36,7 @@ from selfprobe.page.numerals import number, percent, signed_number
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.claim import Claim, Verdict, strongest_claims
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.matrix.diversity import (
-    OPEN,
-    TITLE,
-    diversity_lines,
-    diversity_section,
-    not_measured,
-)
-from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
-from selfprobe.studies.matrix.reproduction import paper_sections, paper_tables, reproduce
 from selfprobe.studies.matrix.rows import ModelRow
 from selfprobe.studies.matrix.sections import (
     AXES_TEXT,
@@ -71,13 +57,12 @@ from selfprobe.studies.matrix.sections import (
     informed_lines,
     informed_rows,
     model_numbers,
-    others_picture,
     own_scores,
     reasoned_lines,
     task_figures,
     test_rows,
 )
-from selfprobe.studies.matrix.table import Results, left_out_of, matrices_of
+from selfprobe.studies.matrix.table import Results, matrices_of
 from selfprobe.studies.matrix.verdict import (
     MATRIX_WORDS,
     NEAR_COPY_CAUTION,
@@ -90,86 +75,40 @@ from selfprobe.text.counts import count_text
 from selfprobe.text.safe import clean, cleaned
 
 MATRIX_QUESTION = "Does a model predict itself better than others predict it?"
-EMBEDDED_SAMPLES = 200
-"""Largest number of samples whose replies a report embeds unasked: more take minutes."""
+PAPER_LINE = Markup(
+    "The tables and figures of {} from these logs: <code>selfprobe paper introspectbench LOGS</code>."
+).format(PI)
 
 
-def matrix_page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def matrix_page(logs: Sequence[str]) -> Page:
     """`runs_page` of all logs under these files and folders.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: There is no log of a matrix task among them.
     """
-    return runs_page(runs(logs), logs, embedder=embedder)
+    return runs_page(runs(logs), logs)
 
 
-def runs_page(
-    matrix_runs: Runs, paths: Sequence[str] = (), *, embedder: str | None = DEFAULT_EMBEDDER
-) -> Page:
-    """The page of the matrices of these runs; with several models also how alike their replies are.
+def runs_page(matrix_runs: Runs, paths: Sequence[str] = ()) -> Page:
+    """The page of the matrices of these runs.
 
     Args:
-        matrix_runs: Runs of matrix tasks, and of open answers.
+        matrix_runs: Runs of matrix tasks.
         paths: Paths that were searched, for messages.
-        embedder: Source of vectors of the replies; None: the default one, for at most
-            `EMBEDDED_SAMPLES` samples.
 
     Raises:
         NoLogs: There is no log of a matrix task among them.
     """
-    open_runs = [run for run in matrix_runs.finished if run.identity.task == OPEN]
-    try:
-        results = matrices_of(matrix_runs, paths)
-    except NoLogs:
-        if not open_runs:
-            raise
-        sections, tables = _similarity(open_runs, embedder)
-        return Page(TITLE, sections=sections, tables=tables, notes=diversity_lines(tables))
-    open_logs = {run.log for run in results.runs if run.identity.task == OPEN}
-    ignored = {log: reason for log, reason in results.ignored.items() if log not in open_logs}
-    results = replace(results, ignored=ignored)
-    similarity_logs = {*_logs_of_cells(results), *open_logs}
-    sections, tables = _similarity(
-        [run for run in results.runs if run.log in similarity_logs], embedder
-    )
-    page = results_page(results, analyse(results, rng=np.random.default_rng(0)), paper=sections)
-    return replace(page, tables={**page.tables, **tables})
+    results = matrices_of(matrix_runs, paths)
+    return results_page(results, analyse(results, rng=np.random.default_rng(0)))
 
 
-def _similarity(
-    similarity_runs: Sequence[Run], embedder: str | None
-) -> tuple[list[Section], dict[str, RowTable]]:
-    sample_count = sum(run.planned_samples for run in similarity_runs if run.header.results)
-    if embedder is None and sample_count > EMBEDDED_SAMPLES:
-        return [not_measured(sample_count)], {}
-    return diversity_section(similarity_runs, embedder=embedder or DEFAULT_EMBEDDER)
-
-
-def _logs_of_cells(results: Results) -> list[str]:
-    """The logs of cells that are no holes."""
-    holes = left_out_of(results.cells)
-    cells = results.cells[~results.cells.joined.astype(bool)]
-    return [
-        cell.log
-        for cell in cells.itertuples()
-        if (cell.task, cell.target, cell.observer) not in holes
-    ]
-
-
-def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()) -> Page:
-    """The page of tables and numbers that are at hand.
-
-    Args:
-        results: The tables.
-        analysis: Their numbers.
-        paper: More that stands under “As in the paper”.
-    """
+def results_page(results: Results, analysis: Analysis) -> Page:
+    """The page of tables and numbers that are at hand."""
     own_rows = own_scores(results, {task.task: task.matrix for task in analysis.tasks})
     informed = informed_rows(results, analysis)
     axes = axis_rows(results)
-    efforts, effort_tables = effort_sections(results.runs)
-    reproduction = reproduce(results, rng=np.random.default_rng(0))
     models = _models_of(results)
     names = _unbroken_names(models)
     subjects = strongest_subjects(matrix_subjects(analysis, own_rows, names))
@@ -179,7 +118,6 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         subjects,
         tables=_shown_tables(results, analysis, own_rows, informed, axes),
         method=_method(results, analysis, axes),
-        paper=[*paper_sections(reproduction), *_task_by_task_section(analysis), *paper, *efforts],
         cells=[block for task in analysis.tasks for block in task_figures(task)],
     )
     why, *further_sections = page.sections
@@ -196,16 +134,12 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         *frame_lines(results, {task.task for task in analysis.tasks}),
         *informed_lines(informed, analysis),
     ]
-    file_tables = {
-        "runs": RowTable(RunRow, run_rows(results.cells)),
-        **paper_tables(reproduction),
-        **effort_tables,
-    }
+    run_table = RowTable(RunRow, run_rows(results.cells))
     return replace(
         page,
         sections=[replace(why, blocks=why_blocks), *further_sections, _runs_section(results)],
         models=models,
-        tables={**page.tables, **file_tables},
+        tables={**page.tables, "runs": run_table},
         files={"tables/decisions.parquet": _decisions_file(results)},
         notes=[_renamed(note, names) for note in notes[:MOST_TERMINAL_LINES]],
         holes=_hole_lines(analysis, results, informed),
@@ -217,7 +151,6 @@ def _answer_page(
     *,
     tables: dict[str, RowTable],
     method: Sequence[Block],
-    paper: Sequence[Block],
     cells: Sequence[Block],
 ) -> Page:
     """The claims with their first screen; of several tasks the strongest subject of each."""
@@ -247,7 +180,6 @@ def _answer_page(
         tables=tables,
         method=method,
         notes=relatives_by_subject,
-        paper=paper,
         cells=cells,
         groups=claims_by_task,
     )
@@ -620,14 +552,6 @@ def _shown_tables(
     return {name: table for name, table in tables.items() if table.rows or name not in optional}
 
 
-def _task_by_task_section(analysis: Analysis) -> list[Section]:
-    """Figure 2 of each task; of a single one it stands under Figure 2 already."""
-    pictures = [others_picture(task) for task in analysis.tasks if task.advantage]
-    if len(pictures) < 2:
-        return []
-    return [Section("Figure 2, task by task", [Figures(pictures)])]
-
-
 COUNTING_TEXT = (
     "Scores count what could be read; what could not is shown as unscored, never guessed."
 )
@@ -731,6 +655,7 @@ def _method(results: Results, analysis: Analysis, axes: Sequence[AxisRow]) -> li
         *lines,
         Table(terms.rows, terms.columns),
         tests,
+        PAPER_LINE,
     ]
 
 

@@ -30,9 +30,7 @@ from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
-from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_name
-from selfprobe.studies.matrix.published import PLACES
 from selfprobe.studies.matrix.rows import (
     EFFECT,
     InformedObserver,
@@ -44,6 +42,10 @@ from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
 write_three_digits = partial(interval_text, digits=3)
 signed_estimate = partial(interval_text, sign=True)
+
+DILEMMA_TASK = "ethical_dilemma"
+KEYS_OF_FIGURE_2: Mapping[str, str] = {"kth_word": "k1"}
+"""Task → the one decision of an item that Figure 2 of IntrospectBench counts; all of other tasks."""
 
 # ---- cells
 
@@ -155,50 +157,6 @@ def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
         scale="signed",
         line=0,
     )
-
-
-def others_picture(task: TaskAnalysis) -> Picture:
-    """Each model on itself, and the mean of the others on it."""
-    names = cut_names(task.models)
-    return self_against_others(
-        f"{task.task}-self-others",
-        dict(zip(names, _self_and_others(task), strict=True)),
-        caption=(
-            "How well each model predicts itself, and how well the others predict it on average."
-        ),
-        title=f"{task.task}: itself against the others",
-    )
-
-
-def self_against_others(
-    name: str, scores_by_model: Mapping[str, tuple[Estimate, Estimate]], *, caption: str, title: str
-) -> Picture:
-    """The paper's Figure 2: name → its score on itself and the mean of the others on it."""
-    estimates_by_model = {
-        model: {"predicts itself": own_score, "mean of the others on it": others_mean}
-        for model, (own_score, others_mean) in scores_by_model.items()
-    }
-    return interval_rows(
-        name,
-        estimates_by_model,
-        caption=caption,
-        axis="score, 95 % interval by item",
-        title=title,
-    )
-
-
-def _self_and_others(task: TaskAnalysis) -> list[tuple[Estimate, Estimate]]:
-    """[model]: its score on itself, and the mean of the others on it."""
-    places = [task.matrix.models.index(model) for model in task.models]
-    scores = task.matrix.scores[np.ix_(places, places)]  # [target, observer, item]
-    estimate_pairs = list[tuple[Estimate, Estimate]]()
-    for place, target_scores in enumerate(scores):
-        other_scores = np.delete(target_scores, place, axis=0)
-        other_clusters = np.tile(task.cluster_of_item, len(other_scores))
-        own_mean = clustered_mean(target_scores[place], task.cluster_of_item)
-        others_mean = clustered_mean(other_scores.ravel(), other_clusters)
-        estimate_pairs.append((own_mean, others_mean))
-    return estimate_pairs
 
 
 def task_figures(task: TaskAnalysis) -> list[Block]:
@@ -598,8 +556,8 @@ def _all_decisions(task: str) -> str:
     """What a test counts of a task of which the paper's Figure 2 counts one decision alone; else
     "".
     """
-    key = PLACES[task].key if task in PLACES else None
-    if not key:
+    key = KEYS_OF_FIGURE_2.get(task)
+    if key is None:
         return ""
     return f" over all decisions of an item, where Figure 2 counts {key} alone"
 
@@ -969,7 +927,7 @@ def axis_rows(results: Results) -> list[AxisRow]:
     if not results.runs:
         return []
     cells = results.cells
-    is_own_cell = (cells.task == TASK) & (cells.target == cells.observer)
+    is_own_cell = (cells.task == DILEMMA_TASK) & (cells.target == cells.observer)
     finished_cells = cells[is_own_cell & (cells.status == "complete")]
     run_by_log = {run.log: run for run in results.runs}
     rows = list[AxisRow]()

@@ -1,5 +1,5 @@
-"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs (paper
-003, §4.1, G.3).
+"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs
+(IntrospectBench, §4.1, G.3).
 
 The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell
 off the diagonal replays the acts from there. Where the observer's prompt does not hold the target's
@@ -260,7 +260,9 @@ class Matrix(Study):
             arguments = self.args_of(task)
             measure = measures()[task]
             own = rehearsed_calls(task, arguments)
-            observer_calls = size * other_count * measure.observer
+            # An argument may leave acts out, such as candidates=3.
+            calls_of_cell = min(measure.observer, own.observer.count)
+            observer_calls = size * other_count * calls_of_cell
             target_calls = size * other_count * measure.target
             calls_and_tokens.append((size * own.every_call.count, own.every_call.tokens))
             calls_and_tokens.append((observer_calls, own.observer.tokens))
@@ -407,9 +409,9 @@ class Matrix(Study):
 
     def build_page(self) -> Page:
         """The page of its own runs."""
-        return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=None)
+        return runs_page(self.own_runs(self.limits), [self.log_dir])
 
     @classmethod
     def page_of_logs(cls, paths: Sequence[str]) -> Page:
         """The page of all matrices under these paths."""
-        return matrix_page(paths, embedder=None)
+        return matrix_page(paths)

@@ -1,12 +1,9 @@
-"""Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π",
-Table 1).
-
-    selfprobe report logs/alpha logs/beta logs/gamma --embedder sentence-transformers/all-MiniLM-L6-v2
+"""Do models answer alike? The closest two models' replies to each item (IntrospectBench's Table 1).
 
 Where replies of different models are alike, another model can be predicted by what all of them say,
 and a high score alone does not show introspection. Paper: mean and variance over items of the
 largest cosine similarity that two of 11 models' unconstrained, sampled replies have; what its
-variances are of is not said (`published.TABLE_1`). Here: the same, over the items that all models
+variances are of is not said (`introspectbench_printed.TABLE_1`). Here: the same, over the items that all models
 answered, the others are counted; beside it how alike all pairs of models are, and two draws of one
 model (`repeat`): two models are distinct where they differ more than one model does from itself. A
 row "kth_word, sampled at 1" is of `open_answers`, as the paper's; a row "kth_word" of what a matrix
@@ -21,24 +18,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-import anyio
 import numpy as np
-from markupsafe import Markup
 
-from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
+from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.logs import Run, Runs, first_of, read_best, runs, target_of
-from selfprobe.page import PI, Block, Figures, Heading, Picture, RowTable, Section, Table, set_aside
+from selfprobe.page import Heading, Picture
 from selfprobe.page.plots import interval_rows
+from selfprobe.papers.introspectbench_printed import TABLE_1
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.matrix.published import TABLE_1
 from selfprobe.studies.matrix.table import Cell, choose_setting
 from selfprobe.study._registry import measures
 from selfprobe.text import busy
 
-OPEN = "open_answers"
+OPEN_TASK = "open_answers"
 """The task of sampled, whole replies."""
 
 Place = tuple[str, int, str]
@@ -124,7 +118,7 @@ def replies_in(paths: Sequence[str]) -> Drawn:
         NoLogs: Fewer than two models in every task.
         InputError: A path that does not exist.
     """
-    return replies_of(runs(paths, {*measures(), OPEN}), paths)
+    return replies_of(runs(paths, {*measures(), OPEN_TASK}), paths)
 
 
 def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
@@ -141,7 +135,7 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
     ignored = {**there.set_aside_reasons, **choice.aside}
     replies_by_task: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     for (row, model, _), run in sorted(choice.runs.items(), key=lambda entry: entry[0]):
-        acts = None if run.identity.task == OPEN else measures()[row].acts
+        acts = None if run.identity.task == OPEN_TASK else measures()[row].acts
         replies = read_best(run, partial(_good_replies, acts=acts), ignored)
         if replies is not None:
             replies_by_task[row][model] = replies
@@ -150,7 +144,7 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
     if not compared:
         task_texts = [f"{row}: {', '.join(by_model)}" for row, by_model in replies_by_task.items()]
         found_text = "; ".join(task_texts) or "no finished logs"
-        expected_tasks = ", ".join([*measures(), OPEN])
+        expected_tasks = ", ".join([*measures(), OPEN_TASK])
         place_text = f" in {', '.join(paths)}" if paths else ""
         raise NoLogs(
             f"expected finished logs of two or more models on one of {expected_tasks}{place_text}; "
@@ -181,7 +175,7 @@ def _cells(finished_runs: Sequence[Run]) -> dict[Cell, list[Run]]:
 
 def _row_of(run: Run) -> str:
     """The row that a log belongs to: its task, or whose prompts it asked and how."""
-    if run.identity.task != OPEN:
+    if run.identity.task != OPEN_TASK:
         return run.identity.task
     metadata = run.header.eval.metadata or {}
     return f"{metadata['of']}, sampled at {metadata['temperature']:g}"
@@ -211,7 +205,7 @@ async def closest_replies(
     return places, np.stack(similarity_of_pairs, axis=1), np.array(repeats)
 
 
-async def measure(
+async def measure_similarity(
     replies: Replies, *, embedder: str = DEFAULT_EMBEDDER
 ) -> tuple[list[SimilarityRow], list[DrawSimilarity]]:
     """Table 1 of `replies_in`, and the closest similarity of each draw.
@@ -276,12 +270,12 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
     return replies
 
 
-def draw_diversity(rows: Sequence[SimilarityRow]) -> Picture:
+def similarity_picture(rows: Sequence[SimilarityRow]) -> Picture:
     """A row a task: the closest two models with an interval, all pairs, two draws of one model, and
     the paper's.
     """
     return interval_rows(
-        "diversity",
+        "table1",
         {row.task: _marks(row) for row in rows},
         caption="Mean similarity of two replies to an item (Table 1).",
         axis=f"cosine similarity by {rows[0].embedder}",
@@ -299,74 +293,3 @@ def _marks(row: SimilarityRow) -> dict[str, Estimate]:
         if not math.isnan(value):
             marks[name] = Estimate(value, math.nan, math.nan, row.items, "item")
     return marks
-
-
-TITLE = "Do the models answer alike?"
-INTRO = Markup(
-    "The closest two models' replies to each item, by {embedder} ({paper}, Table 1). Where replies "
-    "of different models are similar, another model can be predicted by what all of them say, and "
-    "a high score alone does not show introspection. The paper's numbers are of its own models, "
-    "data and embedder, and of sampled replies: compare rows “sampled at” (selfprobe/open_answers) "
-    "with them. Its variances cannot be variances of these similarities: values in [−1, 1] with "
-    "mean 0.88 have at most 0.23, and 0.31 is printed."
-)
-
-
-def diversity_section(
-    runs: Sequence[Run], *, embedder: str
-) -> tuple[list[Section], dict[str, RowTable]]:
-    """Table 1 as a section and its tables, or why there is none; no section where no task has two
-    models.
-
-    Args:
-        runs: Runs of matrix tasks, and of open answers.
-        embedder: Source of vectors of the replies; where it cannot be had, or must be fetched, the
-            section says so.
-    """
-    try:
-        drawn = replies_of(Runs(list(runs)))
-        unfetched_reason = unfetched(embedder)
-        if unfetched_reason:
-            raise PrerequisiteError(unfetched_reason)
-        rows, draws = anyio.run(lambda: measure(drawn.replies, embedder=embedder))
-    except NoLogs:
-        return [], {}
-    except (ValueError, PrerequisiteError) as error:
-        return [Section(TITLE, [f"Not measured: {error}"], name="diversity")], {}
-
-    table = RowTable(SimilarityRow, rows)
-    blocks: list[Block] = [
-        INTRO.format(embedder=embedder, paper=PI),
-        Table(rows, table.columns),
-        *drawn.settings,
-        Figures([draw_diversity(rows)]),
-        *set_aside(drawn.ignored),
-    ]
-    tables = {
-        "diversity": table,
-        "diversity-items": RowTable(DrawSimilarity, draws, on_page=False),
-    }
-    return [Section(TITLE, blocks, name="diversity")], tables
-
-
-def not_measured(samples: int) -> Section:
-    """The section of a report of more samples than are embedded unasked."""
-    text = (
-        f"Not measured: {samples:,} samples of replies take minutes to embed. "
-        "Give --embedder to measure it."
-    )
-    return Section(TITLE, [text], name="diversity")
-
-
-def diversity_lines(tables: Mapping[str, RowTable]) -> list[str]:
-    """A line a task, and the models that it is of; what the page shows where nothing was
-    measured.
-    """
-    if "diversity" not in tables:
-        return ["Not measured; the page says why."]
-    rows: Sequence[SimilarityRow] = tables["diversity"].rows
-    lines = list[str]()
-    for row in rows:
-        interval = f"[{row.low:.2f}, {row.high:.2f}]"
-        lines.append(f"{row.task}: closest two {row.closest:.2f} {interval} ({row.items} items)")
-    return [*lines, f"models: {rows[0].models}; embedder: {rows[0].embedder}"]

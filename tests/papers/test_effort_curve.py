@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from selfprobe.cli import main
+from selfprobe.errors import NoLogs
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import runs
-from selfprobe.page import write
+from selfprobe.papers.effort_curve import effort_points, swept_runs
+from selfprobe.papers.introspectbench import figure3
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
-from selfprobe.studies.matrix.effort import effort_pictures, effort_points, sweeps
-from selfprobe.studies.matrix.page import matrix_page as matrix_page
 from selfprobe.studies.matrix.table import read_matrices
 
 
@@ -51,11 +51,12 @@ def test_points_come_in_the_order_of_effort_with_the_metrics_values(
         assert point.kl_gain.n == 4
 
 
-def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["report", str(logs), "--out", str(tmp_path)])
+def test_the_papers_page_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -> None:
+    words = ["paper", "introspectbench", str(logs), "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert "KL(p‖p′), prediction" in (tmp_path / "figures/effort.svg").read_text("utf-8")
-    table = pd.read_csv(tmp_path / "tables/effort.csv")
+    assert "KL(p‖p′), prediction" in (tmp_path / "figures/figure3.svg").read_text("utf-8")
+    table = pd.read_csv(tmp_path / "tables/figure3.csv")
     assert list(table.effort) == ["default", "none", "high"]
     points, _ = effort_points(runs([str(logs)]).counted)
     assert list(table.kl_gain) == pytest.approx([point.kl_gain.value for point in points])
@@ -64,10 +65,12 @@ def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(
     run_task: Any, data: str, tmp_path: Path
 ) -> None:
-    run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a", tmp_path, limit=1)
-    points, _ = effort_points(runs([str(tmp_path)]).counted)
-    [picture] = effort_pictures(points)
-    assert b"nan" not in picture.drawing.svg and "at default" in picture.alt
+    for level in ("low", "high"):
+        run_task(
+            ethical_dilemma(dataset=data, epochs=1, effort=level), "planted/a", tmp_path, limit=1
+        )
+    [picture] = figure3(runs([str(tmp_path)]).counted).pictures
+    assert b"nan" not in picture.drawing.svg and "at low" in picture.alt
 
 
 def test_of_two_runs_of_one_effort_the_last_counts(
@@ -95,24 +98,20 @@ def test_a_run_of_another_setting_is_no_point_of_the_curve(
     )
 
 
-def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(
-    logs: Path, tmp_path: Path
-) -> None:
-    write(matrix_page([str(logs)]), str(tmp_path))
-    page = (tmp_path / "index.html").read_text("utf-8")
-    assert "by effort of the reasoning" in page and (tmp_path / "figures" / "effort.svg").is_file()
+def test_a_matrix_holds_the_runs_without_an_effort_alone(logs: Path) -> None:
     assert read_matrices([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [
         None
     ]
 
 
-def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:
-    run_task(ethical_dilemma(dataset=data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
-    assert sweeps(runs([str(tmp_path / "logs")]).counted) == []
-    write(matrix_page([str(tmp_path / "logs")]), str(tmp_path / "report"))
-    assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text(
-        "utf-8"
-    )
+def test_one_effort_is_no_curve_and_the_page_says_what_to_type(
+    run_task: Any, data: str, tmp_path: Path
+) -> None:
+    run_task(ethical_dilemma(dataset=data, epochs=1, effort="low"), "planted/a", tmp_path)
+    lone_runs = runs([str(tmp_path)]).counted
+    assert swept_runs(lone_runs) == []
+    with pytest.raises(NoLogs, match=r"no model ran ethical_dilemma at two efforts: inspect eval"):
+        figure3(lone_runs)
 
 
 def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.studies.matrix.advantage import epsilon_sensitivity, paper_transform, wilcoxon_models
+from selfprobe.papers.log_transform import epsilon_sensitivity, paper_transform
+from selfprobe.studies.matrix.advantage import wilcoxon_models
 
 
 def test_the_papers_p_is_43_of_2048() -> None:
@@ -73,19 +74,19 @@ def test_epsilon_zero_with_a_zero_cell_says_to_choose_a_larger_one() -> None:
 
 def test_epsilon_sensitivity_shows_how_a_small_epsilon_inflates_the_advantage() -> None:
     *rows, raw = epsilon_sensitivity({"k": [[0.9, 0.1], [0.3, 0.7]]}, (1e-6, 0.1, 10))
-    assert [row.eps for row in rows] == [1e-6, 0.1, 10] and [row.positive for row in rows] == [
+    assert [row.epsilon for row in rows] == [1e-6, 0.1, 10] and [row.positive for row in rows] == [
         2,
         2,
         2,
     ]
     assert rows[0].advantage > 5 > rows[1].advantage > rows[2].advantage > 0
-    assert raw.raw and raw.eps == 1e-5 and not any(row.raw for row in rows)
+    assert raw.raw and raw.epsilon == 1e-5 and not any(row.raw for row in rows)
     assert raw.advantage == pytest.approx((math.log(0.9 * 0.7) - math.log(0.1 * 0.3)) / 2, abs=1e-3)
 
 
 def test_the_epsilon_of_the_public_notebook_is_in_the_table() -> None:
     assert 1e-5 in [
-        row.eps for row in epsilon_sensitivity({"k": [[0.9, 0.1], [0.3, 0.7]]}) if not row.raw
+        row.epsilon for row in epsilon_sensitivity({"k": [[0.9, 0.1], [0.3, 0.7]]}) if not row.raw
     ]
     below = epsilon_sensitivity({"k": [[0.9, -0.1], [0.3, 0.7]]})
     assert not any(row.raw for row in below), "no logarithm of a score below 0"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
-from selfprobe.studies.matrix.diversity import closest_replies, measure, replies_in
+from selfprobe.papers.similar_replies import closest_replies, measure_similarity, replies_in
 
 from ..examples.loaded import example
 
@@ -69,7 +69,9 @@ def test_sampled_answers_have_rows_of_their_own_beside_the_paper(
                 limit=3,
                 task_args={"of": of, "epochs": 2},
             )
-    rows, draws = anyio.run(lambda: measure(replies_in([str(tmp_path)]).replies, embedder=embedder))
+    rows, draws = anyio.run(
+        lambda: measure_similarity(replies_in([str(tmp_path)]).replies, embedder=embedder)
+    )
     found = {row.task: row for row in rows}
     assert {name: row.paper for name, row in found.items()} == {
         "kth_word": 0.83,
@@ -98,7 +100,9 @@ def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None
 
 
 def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> None:
-    rows, draws = anyio.run(lambda: measure(replies_in([str(logs)]).replies, embedder=embedder))
+    rows, draws = anyio.run(
+        lambda: measure_similarity(replies_in([str(logs)]).replies, embedder=embedder)
+    )
     for row in rows:
         own = pd.Series([draw.closest for draw in draws if draw.task == row.task])
         assert (row.closest, row.variance, row.draws) == pytest.approx(
@@ -109,15 +113,16 @@ def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> N
         assert row.embedder == embedder
 
 
-def test_the_report_has_the_table_and_a_figure(logs: Path, embedder: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        main, ["report", str(logs), "--out", str(tmp_path / "out"), "--embedder", embedder]
-    )
-    assert done.exit_code == 1 and "there is no log of this cell" in done.output, done.output
-    table = pd.read_csv(tmp_path / "out/tables/diversity.csv")
+def test_the_papers_page_has_the_table_and_a_figure(
+    logs: Path, embedder: str, tmp_path: Path
+) -> None:
+    words = ["paper", "introspectbench", str(logs), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, [*words, "--embedder", embedder], catch_exceptions=False)
+    assert done.exit_code == 0 and "Made: Table 1, Table 2" in done.output, done.output
+    table = pd.read_csv(tmp_path / "out/tables/table1.csv")
     assert list(table.task) == ["heads_up", "kth_word"] and list(table.paper) == [0.77, 0.83]
-    assert len(pd.read_csv(tmp_path / "out/tables/diversity-items.csv")) == table["draws"].sum()
-    assert (tmp_path / "out/figures/diversity.svg").read_bytes().startswith(b"<svg ")
+    assert len(pd.read_csv(tmp_path / "out/tables/table1-draws.csv")) == table["draws"].sum()
+    assert (tmp_path / "out/figures/table1.svg").read_bytes().startswith(b"<svg ")
 
 
 def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> None:
@@ -204,7 +209,7 @@ def test_the_example_asks_the_models_of_a_configuration_for_all_four_rows_of_the
     assert not (tmp_path / "logs").exists()
     done = CliRunner().invoke(ask, [*asking, "--yes"])
     assert done.exit_code == 0, done.output
-    table = pd.read_csv(tmp_path / "out/tables/diversity.csv").set_index("task")
+    table = pd.read_csv(tmp_path / "out/tables/table1.csv").set_index("task")
     assert set(table.models) == {"planted/a, planted/b, planted/c"} and list(table.paper) == [
         0.94,
         0.77,
@@ -218,6 +223,6 @@ def test_the_example_asks_the_models_of_a_configuration_for_all_four_rows_of_the
     for limit in (2, 1):
         more = CliRunner().invoke(ask, [*asking, "--limit", str(limit), "--yes"])
         assert more.exit_code == 0, more.output
-        assert set(pd.read_csv(tmp_path / "out/tables/diversity.csv")["items"]) == {limit}
+        assert set(pd.read_csv(tmp_path / "out/tables/table1.csv")["items"]) == {limit}
     one = CliRunner().invoke(ask, [*given, "--models", "planted/a", "--dry-run"])
     assert "Table 1 compares two models or more, got planted/a" in str(one.exception)

@@ -1,5 +1,5 @@
-"""Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort
-of the reasoning.
+"""IntrospectBench's Figure 3: how far prediction and gut answer are from the conclusion, by the
+effort of the reasoning.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from selfprobe.logs import (
     read_best,
     target_of,
 )
-from selfprobe.page import Figures, Heading, Picture, RowTable, Section, interval_text, set_aside
+from selfprobe.page import Heading, Picture, interval_text
 from selfprobe.page.plots import curves, cut_name
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
@@ -99,16 +99,16 @@ def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str
     return points, ignored
 
 
-def sweeps(runs: Sequence[Run]) -> list[Run]:
+def swept_runs(runs: Sequence[Run]) -> list[Run]:
     """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a
     curve of.
     """
     effort_counts = Counter(cell[:3] for cell in _chosen(runs).runs)
-    swept_runs = list[Run]()
+    sweep_runs = list[Run]()
     for cell, cell_runs in _cells(runs).items():
         if effort_counts[cell[:3]] > 1:
-            swept_runs += cell_runs
-    return swept_runs
+            sweep_runs += cell_runs
+    return sweep_runs
 
 
 def _chosen(runs: Sequence[Run]) -> ChosenRuns:
@@ -152,61 +152,40 @@ def _point(run: Run) -> EffortPoint:
     )
 
 
-def effort_pictures(points: Sequence[EffortPoint]) -> list[Picture]:
-    """Both divergences by effort with 95 % intervals, a picture for each pair of models."""
-    points_by_pair: dict[tuple[str, str], list[EffortPoint]] = {}
-    for point in points:
-        points_by_pair.setdefault((point.target, point.observer), []).append(point)
-    run_efforts = {point.effort for point in points}
-    efforts = [effort for effort in EFFORTS if effort in run_efforts]
-    ticks = {float(place): effort for place, effort in enumerate(efforts)}
+def effort_picture(
+    pair_points: Sequence[EffortPoint], all_points: Sequence[EffortPoint], *, stem: str
+) -> Picture:
+    """Both divergences of one pair of models by effort, with 95 % intervals.
 
-    pictures = list[Picture]()
-    for number, ((target, observer), pair_points) in enumerate(points_by_pair.items(), start=1):
-        places = [float(efforts.index(point.effort)) for point in pair_points]
-        direct_estimates = [point.kl_direct for point in pair_points]
-        predicted_estimates = [point.kl_predicted for point in pair_points]
-        pair_name = target if target == observer else f"{observer} on {target}"
-        point_texts = "; ".join(map(_point_text, pair_points))
-        picture = curves(
-            "effort" if len(points_by_pair) == 1 else f"effort-{number}",
-            {
-                "KL(p‖p*), gut answer": (places, direct_estimates),
-                "KL(p‖p′), prediction": (places, predicted_estimates),
-            },
-            caption=(
-                f"{pair_name}: how far the predicted and the gut answer are from the conclusion, "
-                "by effort (the paper's Figure 3)."
-            ),
-            x_title="effort of the reasoning",
-            y_title="mean KL over dilemmas (nats)",
-            title=cut_name(pair_name, longest=50),
-            ticks=ticks,
-            alt=f"KL in nats. {point_texts}",
-        )
-        pictures.append(picture)
-    return pictures
+    Args:
+        pair_points: Points of the pair.
+        all_points: Points of all pairs, whose efforts the axis has.
+        stem: Stem of the picture's file.
+    """
+    run_efforts = {point.effort for point in all_points}
+    efforts = [effort for effort in EFFORTS if effort in run_efforts]
+    places = [float(efforts.index(point.effort)) for point in pair_points]
+    target, observer = pair_points[0].target, pair_points[0].observer
+    pair_name = target if target == observer else f"{observer} on {target}"
+    return curves(
+        stem,
+        {
+            "KL(p‖p*), gut answer": (places, [point.kl_direct for point in pair_points]),
+            "KL(p‖p′), prediction": (places, [point.kl_predicted for point in pair_points]),
+        },
+        caption=(
+            f"{pair_name}: how far the predicted and the gut answer are from the conclusion, by "
+            "effort (the paper's Figure 3)."
+        ),
+        x_title="effort of the reasoning",
+        y_title="mean KL over dilemmas (nats)",
+        title=cut_name(pair_name, longest=50),
+        ticks={float(place): effort for place, effort in enumerate(efforts)},
+        alt=f"KL in nats. {'; '.join(map(_point_text, pair_points))}",
+    )
 
 
 def _point_text(point: EffortPoint) -> str:
     infinite = f" ({point.infinite} infinite left out)" if point.infinite else ""
     prediction = f"prediction {interval_text(point.kl_predicted)}, gut answer {interval_text(point.kl_direct)}"
     return f"{point.observer} on {point.target} at {point.effort}: {prediction}{infinite}"
-
-
-def effort_sections(runs: Sequence[Run]) -> tuple[list[Section], dict[str, RowTable]]:
-    """Figure 3 and its table, where a model ran ethical_dilemma at several efforts; or why it
-    cannot be drawn.
-    """
-    swept_runs = sweeps(runs)
-    if not swept_runs:
-        return [], {}
-    title = "ethical_dilemma by effort of the reasoning"
-    try:
-        points, ignored = effort_points(swept_runs)
-    except InputError as error:
-        return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
-    blocks = [Figures(effort_pictures(points)), *set_aside(ignored)]
-    return [Section(title, blocks, name="effort", menu="effort")], {
-        "effort": RowTable(EffortPoint, points)
-    }

@@ -2,7 +2,14 @@
 
 import pytest
 
-from selfprobe.studies.matrix.published import MODELS, PLACES, SELF, TABLE_1, TABLE_2, paper_name
+from selfprobe.papers.introspectbench_printed import (
+    MODELS,
+    PAPER_TASKS,
+    SELF,
+    TABLE_1,
+    TABLE_2,
+    paper_name,
+)
 
 OBSERVERS = [model for model in TABLE_2 if model != SELF]
 AVG = [66.94, 66.69, 66.27, 65.11, 64.95, 64.19, 62.63, 62.44, 61.51, 61.49, 55.77]
@@ -28,7 +35,7 @@ def test_rows_are_observers_over_ten_targets_of_fifty_words_and_the_self_row_is_
 def test_read_as_models_on_themselves_the_rows_leave_an_impossible_eleventh_model() -> None:
     left = {
         task: 11 * TABLE_2[SELF][task] - sum(TABLE_2[model][task] for model in OBSERVERS)
-        for task in PLACES
+        for task in PAPER_TASKS
     }
     assert left["ethical_dilemma"] == pytest.approx(131.09) and left[
         "paraphrase_recognition"

@@ -1,5 +1,4 @@
-"""Published tables of paper 003 ("Me, Myself, and π") under their true names, to compare results
-with.
+"""What IntrospectBench ("Me, Myself, and π") prints, under the true names, to compare results with.
 
 Table 2 is one row an **observer**: its mean over the ten other targets. Its k-th values are
 multiples of 1/500 (10 targets × 50 items), its heads-up values of 1/490 (49 items); the row "Self
@@ -19,8 +18,8 @@ SELF = "Self Introspection"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of a task of the suite in the paper."""
+class PaperTask:
+    """A task of the suite in the paper."""
 
     column: str
     """Column of Table 2, and the name in Figures 9 to 12."""
@@ -32,11 +31,11 @@ class Place:
     """The one decision of ours that the paper's number counts; None: all."""
 
 
-PLACES: Mapping[str, Place] = {
-    "kth_word": Place("Kth Word", 9, "K-th Word Prediction", "k1"),
-    "ethical_dilemma": Place("CoT Pred", 10, "Ethical Dilemma Calibration"),
-    "paraphrase_recognition": Place("Paraphrase", 11, "Prompt Reconstruction"),
-    "heads_up": Place("Headsup", 12, "Heads Up Clues"),
+PAPER_TASKS: Mapping[str, PaperTask] = {
+    "kth_word": PaperTask("Kth Word", 9, "K-th Word Prediction", "k1"),
+    "ethical_dilemma": PaperTask("CoT Pred", 10, "Ethical Dilemma Calibration"),
+    "paraphrase_recognition": PaperTask("Paraphrase", 11, "Prompt Reconstruction"),
+    "heads_up": PaperTask("Headsup", 12, "Heads Up Clues"),
 }
 """The paper's four tasks. Its "Prompt Reconstruction" (§3.1, Table 1) is the choice among wordings
 that E.2 and Table 2 call Paraphrase; E.3's task of that name is in none of its tables. Its k-th
@@ -80,7 +79,7 @@ TABLE_2: Mapping[str, Mapping[str, float]] = {
 
 
 @dataclass(frozen=True)
-class PublishedScores:
+class PrintedScores:
     """Table 2 of the paper as printed."""
 
     observer: Annotated[
@@ -97,17 +96,17 @@ class PublishedScores:
     average: Annotated[float, Heading("Avg", "Mean of the four tasks.")]
 
 
-def published_scores() -> RowTable:
+def printed_scores() -> RowTable:
     """Table 2 as printed."""
     rows = []
     for model, scores in TABLE_2.items():
         average = sum(scores.values()) / len(scores)
-        rows.append(PublishedScores(observer=model, average=average, **scores))
-    return RowTable(PublishedScores, rows)
+        rows.append(PrintedScores(observer=model, average=average, **scores))
+    return RowTable(PrintedScores, rows)
 
 
 @dataclass(frozen=True)
-class PublishedAgreement:
+class PrintedAgreement:
     """A row of Table 1."""
 
     closest: float
@@ -117,11 +116,11 @@ class PublishedAgreement:
     size: int
 
 
-TABLE_1: Mapping[str, PublishedAgreement] = {
-    "kth_word": PublishedAgreement(0.83, 0.16, 200),
-    "ethical_dilemma": PublishedAgreement(0.94, 0.03, 196),
-    "heads_up": PublishedAgreement(0.77, 0.21, 200),
-    "paraphrase_recognition": PublishedAgreement(0.88, 0.3069, 200),
+TABLE_1: Mapping[str, PrintedAgreement] = {
+    "kth_word": PrintedAgreement(0.83, 0.16, 200),
+    "ethical_dilemma": PrintedAgreement(0.94, 0.03, 196),
+    "heads_up": PrintedAgreement(0.77, 0.21, 200),
+    "paraphrase_recognition": PrintedAgreement(0.88, 0.3069, 200),
 }
 """The published variances cannot be variances of these similarities. Values in [-1, 1] with mean m
 have at most 1 - m²: .2256 for .88, where .3069 is printed. Values in [0, 1], as such similarities
