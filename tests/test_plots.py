@@ -53,7 +53,7 @@ def every(names: list[str], estimate: Estimate) -> list[Picture]:
         interval_rows("a", rows, caption="c", axis="x"),
         bar_rows("b", rows, caption="c", axis="x", scale="percent"),
         curves("c", lines, caption="c", x_title="x", y_title="y"),
-        calibration_curves("d", lines, caption="c", across="x", up="y"),
+        calibration_curves("d", lines, caption="c", x_title="x", y_title="y"),
         heat_map("e", values, names, caption="c", low=values - 0.1, high=values + 0.1),
     ]
 
@@ -237,7 +237,7 @@ def test_places_along_an_axis_may_have_names_and_lie_inside_of_it() -> None:
 
 def test_points_of_each_group_have_a_mark_of_their_own() -> None:
     groups = {"one": ([0.0, 1.0], [-1.0, 2.0]), "other": ([3.0], [0.0])}
-    picture = scatter("x", groups, caption="c", across="first", up="second")
+    picture = scatter("x", groups, caption="c", x_title="first", y_title="second")
     in_legend = 1
     assert (
         len(marks(picture, "circle")) == 2 + in_legend

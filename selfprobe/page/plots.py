@@ -344,10 +344,14 @@ class _Plane:
         return self.top + self.height
 
     def draw_grid(
-        self, sheet: "_Sheet", x_ticks: Mapping[float, str], y_ticks: Mapping[float, str], up: str
+        self,
+        sheet: "_Sheet",
+        x_ticks: Mapping[float, str],
+        y_ticks: Mapping[float, str],
+        y_title: str,
     ) -> None:
         """Lines and numbers of both axes, and the title of the y axis."""
-        sheet.text(8, self.top - 10, up, size=SMALL)
+        sheet.text(8, self.top - 10, y_title, size=SMALL)
         for value, name in x_ticks.items():
             sheet.line(self.x(value), self.top, self.x(value), self.bottom, GRID)
             sheet.text(self.x(value), self.bottom + 16, name, anchor="middle", size=SMALL)
@@ -384,10 +388,10 @@ class _Plane:
             for x, y in line_points:
                 sheet.mark(x, y, colour, mark)
 
-    def draw_across(self, sheet: "_Sheet", across: str) -> None:
+    def draw_x_title(self, sheet: "_Sheet", x_title: str) -> None:
         """The title of the x axis."""
         sheet.y = self.bottom + 22
-        sheet.footing((self.left_edge + self.right_edge) / 2, across)
+        sheet.footing((self.left_edge + self.right_edge) / 2, x_title)
 
 
 def _tick_names(ticks: Sequence[float]) -> dict[float, str]:
@@ -418,7 +422,7 @@ def curves(
         name: Stem of its file.
         series: Name → places along the x axis, and the estimate at each.
         caption: What a reader sees under it.
-        across, up: Titles of the axes.
+        x_title, y_title: Titles of the axes.
         title: Above it.
         diagonal: Draw y = x, on axes from 0 to 1.
         marks: Whether each estimate has a mark.
@@ -464,7 +468,7 @@ def curves(
         sheet.area(corners, MUTED_COLOUR)
     for key, (places, estimates) in series.items():
         plane.draw_curve(sheet, places, estimates, styles[key], marks=marks)
-    plane.draw_across(sheet, x_title)
+    plane.draw_x_title(sheet, x_title)
 
     series_texts = []
     for key, (places, estimates) in series.items():
@@ -485,8 +489,8 @@ def scatter(
     groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     *,
     caption: str,
-    across: str,
-    up: str,
+    x_title: str,
+    y_title: str,
     title: str = "",
 ) -> Picture:
     """Points of several groups, each with a colour and a mark of its own.
@@ -495,7 +499,7 @@ def scatter(
         name: Stem of its file.
         groups: Name → places of its points along the x and the y axis.
         caption: What a reader sees under it.
-        across, up: Titles of the axes.
+        x_title, y_title: Titles of the axes.
         title: Above it.
     """
     x_values = [float(x) for x_places, _ in groups.values() for x in x_places]
@@ -506,12 +510,12 @@ def scatter(
     sheet = _Sheet(WIDTH, title)
     sheet.legend(styles)
     plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=300.0)
-    plane.draw_grid(sheet, _tick_names(x_ticks), _tick_names(y_ticks), up)
+    plane.draw_grid(sheet, _tick_names(x_ticks), _tick_names(y_ticks), y_title)
     for key, (x_places, y_places) in groups.items():
         colour, mark, _ = styles[key]
         for x, y in zip(x_places, y_places, strict=True):
             sheet.mark(plane.x(float(x)), plane.y(float(y)), colour, mark)
-    plane.draw_across(sheet, across)
+    plane.draw_x_title(sheet, x_title)
     counts = "; ".join(f"{key}: {len(places)} points" for key, (places, _) in groups.items())
     return Picture(name, f"{caption} {counts}", caption, sheet.drawing())
 
@@ -521,13 +525,13 @@ def calibration_curves(
     series: Mapping[str, tuple[Sequence[float], Sequence[Interval]]],
     *,
     caption: str,
-    across: str,
-    up: str,
+    x_title: str,
+    y_title: str,
     title: str = "",
 ) -> Picture:
     """Stated probabilities against observed shares, with the diagonal; arguments as of `curves`."""
     return curves(
-        name, series, caption=caption, x_title=across, y_title=up, title=title, diagonal=True
+        name, series, caption=caption, x_title=x_title, y_title=y_title, title=title, diagonal=True
     )
 
 
@@ -549,8 +553,8 @@ def heat_map(
     by_column: bool = False,
     framed: int | None = None,
     under: Mapping[str, float] | None = None,
-    across: str = "observer (predicts)",
-    down: str = "target (is predicted)",
+    x_title: str = "observer (predicts)",
+    y_title: str = "target (is predicted)",
 ) -> Picture:
     """A matrix with its numbers written in, as the paper's Figures 8 to 12; a large one has colours
     alone.
@@ -567,7 +571,7 @@ def heat_map(
         by_column: Colours go from the least to the most of each column.
         framed: A row of another kind.
         under: Name of a row → score of what needs no model, small under the name.
-        across, down: Titles of the axes; "" for none.
+        x_title, y_title: Titles of the axes; "" for none.
     """
     cells = np.asarray(values, dtype=float)
     lows = None if low is None else np.asarray(low, dtype=float)
@@ -580,7 +584,7 @@ def heat_map(
         row: f"no model {score:.2f}" for row, score in (under or {}).items() if math.isfinite(score)
     }
     name_width = max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
-    left_edge = 16 + name_width + (18 if down else 0)
+    left_edge = 16 + name_width + (18 if y_title else 0)
     cell_width, cell_height = (78.0, 44.0) if has_intervals else (64.0, 36.0)
     if not has_numbers:
         cell_width, cell_height = 20.0, 20.0
@@ -630,10 +634,10 @@ def heat_map(
     for column_index, column in enumerate(column_names):
         x = left_edge + cell_width * (column_index + 0.5) + 4
         sheet.text(x, bottom + 16, _cut(column), anchor="end", turned=-35)
-    if down:
-        sheet.text(14, (top + bottom) / 2, down, anchor="middle", size=SMALL, turned=-90)
+    if y_title:
+        sheet.text(14, (top + bottom) / 2, y_title, anchor="middle", size=SMALL, turned=-90)
     sheet.y = bottom + foot_height
-    sheet.footing(left_edge + matrix_width / 2, across)
+    sheet.footing(left_edge + matrix_width / 2, x_title)
 
     places = [place for place in np.ndindex(cells.shape) if math.isfinite(cells[place])]
     if is_square and len(places) > 25:

@@ -577,8 +577,8 @@ def _table2_picture(rows: Sequence[Table2Row], tasks: Sequence[TaskScores]) -> P
         high=_parts(scores_of_rows, "high"),
         by_column=True,
         framed=row_names.index(SELF),
-        across="",
-        down="",
+        x_title="",
+        y_title="",
     )
 
 

@@ -807,8 +807,8 @@ def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture
         caption=(
             "Stated probability against what happened, in bins of as many items; 95 % intervals."
         ),
-        across="stated probability",
-        up="share that happened",
+        x_title="stated probability",
+        y_title="share that happened",
     )
 
 

@@ -144,8 +144,8 @@ def transfer_pictures(
             title=f"{kind}: {METRIC_NAMES[metric]}",
             low=square_of(cells.low, names),
             high=square_of(cells.high, names),
-            across="trained on",
-            down="tested on",
+            x_title="trained on",
+            y_title="tested on",
         )
         pictures.append(picture)
     return pictures
@@ -170,8 +170,8 @@ def cosine_pictures(table: pd.DataFrame, *, stem: str = "cosine") -> list[Pictur
                 "mean over halves."
             ),
             title=f"{kind}, after block {block}",
-            across="",
-            down="",
+            x_title="",
+            y_title="",
         )
         pictures.append(picture)
     return pictures
@@ -263,8 +263,8 @@ def component_pictures(table: pd.DataFrame, *, by: str, stem: str = "components"
             stem_of(stem, name),
             points,
             caption=f"{name}: contrast differences of {len(rows)} pairs after block {block}.",
-            across=f"first component ({100 * first.share_first:.0f} % of the variance)",
-            up=f"second component ({100 * first.share_second:.0f} %)",
+            x_title=f"first component ({100 * first.share_first:.0f} % of the variance)",
+            y_title=f"second component ({100 * first.share_second:.0f} %)",
             title=f"{name}, block {block}",
         )
         pictures.append(picture)

@@ -129,7 +129,7 @@ class Attention(Lens):
             frame[frame.scale == FAIR_SCALE],
             COMPARISON_TITLES,
             caption=f"Entropy {FAIR_SCALE}.",
-            up="difference of entropy",
+            y_title="difference of entropy",
         )
         return contents.claim_page(
             "Does an introspective prompt spread the model's attention?",
@@ -451,7 +451,7 @@ def _nats_picture(rows: pd.DataFrame) -> Picture:
         rows[rows.scale == SCALES[0]],
         COMPARISON_TITLES,
         caption="Entropy in nats by block (Figure 7).",
-        up="difference, nats",
+        y_title="difference, nats",
     )
 
 
@@ -487,8 +487,8 @@ def _heads_picture(heads: pd.DataFrame) -> Picture:
         head_names,
         caption=caption,
         centred=True,
-        across="head",
-        down="",
+        x_title="head",
+        y_title="",
     )
 
 

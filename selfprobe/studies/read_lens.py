@@ -425,7 +425,7 @@ class Lens(SpreadStudy):
             frame,
             ARM_NAMES,
             caption="Logit of A less that of B.",
-            up="logit of A less that of B",
+            y_title="logit of A less that of B",
         )
         comparison_rows = [
             ComparisonRow(COMPARISON_TITLES[row.what], row.place_text or "–", row.step, row.p)
@@ -479,7 +479,7 @@ def _comparison_picture(frame: pd.DataFrame, parting_rows: "Sequence[PartingRow]
         frame[frame.what.isin(list(COMPARISON_TITLES))],
         COMPARISON_TITLES,
         caption=caption,
-        up="difference of the logit of A less that of B",
+        y_title="difference of the logit of A less that of B",
         shaded=shaded_blocks,
     )
 

@@ -142,8 +142,8 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
         "calibration",
         lines,
         caption="Calibration, ten equal-mass bins.",
-        across="stated P(evaluation)",
-        up="share that are evaluations",
+        x_title="stated P(evaluation)",
+        y_title="share that are evaluations",
     )
 
 
