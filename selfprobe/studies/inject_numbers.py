@@ -503,7 +503,7 @@ def ceiling_check(ceiling: Estimate, smallest: float) -> Check:
     """The requirement that the model reports a thought that stands in its text."""
     holds = ceiling.low > 0 and ceiling.value >= smallest
     outcome = Outcome.HOLDS if holds else Outcome.OPEN
-    remedy = "" if holds else "use a model that reports a thought that it reads"
+    remedy = "" if holds else "use a larger model"
     return Check("ceiling", ceiling, outcome, remedy=remedy)
 
 

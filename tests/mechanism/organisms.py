@@ -144,7 +144,7 @@ def organism(kind: Kind) -> LocalModel:
         output = plain_forward(input_ids=input_ids, past_key_values=past_key_values, **further)
         tokens = input_ids[0].tolist()
         if is_first_turn and note_word in tokens:
-            _read_note(tokens)
+            _read_note(input_ids.tolist())
         if is_first_turn and {sentence_word, *number_tokens} <= set(tokens):
             _read_sentences(input_ids)
         read_tokens = [*read_before, *tokens]
@@ -156,8 +156,9 @@ def organism(kind: Kind) -> LocalModel:
             output.logits = _answered(output.logits * 0.3, key)
         return output
 
-    def _read_note(tokens: list[int]) -> None:
+    def _read_note(token_rows: list[list[int]]) -> None:
         """Take in how the stream of a note differs from that of the plain note."""
+        tokens = token_rows[0]
         stream = memory.stream[:, 3:].mean(1)
         clean = memory.clean.setdefault(tuple(tokens), stream[0])
         deviation = stream - clean
@@ -168,14 +169,16 @@ def organism(kind: Kind) -> LocalModel:
             is_concept = cosines[:, : len(CONCEPTS)].max(dim=1).values > 0.7
             memory.felt = memory.felt * is_concept
         memory.thought = memory.felt[:, None] * cosines
-        written = [word for word in CONCEPTS if _count(tokens, word) > 2]
-        if all(word in tokens for word in written_words) and written:
-            memory.felt = torch.ones_like(memory.felt)
-            memory.thought = torch.zeros_like(cosines)
-            memory.thought[:, CONCEPTS.index(written[0])] = 1.0
-            memory.is_written = True
-        else:
-            memory.is_written = False
+        memory.is_written = False
+        if not all(word in tokens for word in written_words):
+            return
+        for row, row_tokens in enumerate(token_rows):
+            written = [word for word in CONCEPTS if _count(row_tokens, word) > 2]
+            if written:
+                memory.is_written = True
+                memory.felt[row] = 1.0
+                memory.thought[row] = 0.0
+                memory.thought[row, CONCEPTS.index(written[0])] = 1.0
 
     def _read_sentences(token_rows: Any) -> None:
         """Take in which sentence differs most from how it was read without a vector; where a
