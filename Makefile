@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile -c constraints.txt
 # uv, where there is one, is faster; pip takes over where uv fails, since it does not read pip's settings of an index.
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv pip install --quiet --python $(BIN)/python -c constraints.txt)
-INSTALL = $(if $(UV),$(UV) -e '$(WHAT)' || )$(PIP) -e '$(WHAT)'
+# pip warns of indexes and of folders without its own entries; an error is shown, and ends make.
+INSTALL = $(if $(UV),$(UV) -e '$(WHAT)' || )$(PIP) -e '$(WHAT)' 2> $(VENV)/pip.txt || { cat $(VENV)/pip.txt; exit 1; }
 MAPPED := introspect_tasks evalawareness_tasks preference_tasks building solvers scorers datasets
 
 .DEFAULT_GOAL := demo
@@ -27,7 +28,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/selfprobe fetch-model
 	@mkdir -p logs
 	@$(BIN)/inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 5 --cache 1M --log-dir logs/demo \
-		--display plain 2>&1 | tee logs/demo.txt | grep --line-buffered Samples: || cat logs/demo.txt
+		--display plain > logs/demo.txt 2>&1 || { cat logs/demo.txt; exit 1; }
 	@$(BIN)/selfprobe check logs/demo
 	@echo
 	@echo "The plumbing works. SmolLM2-135M mostly copies the example in the prompt, so its scores mean nothing more."

@@ -4,7 +4,7 @@ dilemma data set).
 IntrospectBench ("Me, Myself, and π"), F.2 and F.3: 6 × 5 × 5 × 5 = 750 combinations.
 Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our wording, any model.
 
-    inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
+    inspect eval selfprobe/dilemma_generation --model google/gemini-3.5-flash-lite --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5 --sample-shuffle 1
 
 It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs

@@ -7,9 +7,9 @@ on the unit and on the judges' prompt. Here: nats, in which three distributions 
 reach .637 at most, and G.1, the prompt for deciding directly.
 
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\
-        --model-role judge=google/gemini-2.5-flash,openrouter/moonshotai/kimi-k2,grok/grok-4.1-fast
+        --model-role judge=google/gemini-3.5-flash-lite,openrouter/moonshotai/kimi-k2.6,grok/grok-4.3
     python examples/dilemmas.py logs/judging --out mine.jsonl
-    inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
+    inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.6-luna -T dataset=mine.jsonl
 
 It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs
 five measurements.

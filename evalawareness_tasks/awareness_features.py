@@ -5,8 +5,8 @@ ones; a grader names each cluster and groups the names. Paper: DeepSeek R1 0528;
 is not available. Here: the evaluated model, with prompts of our own; it judges a cluster an
 artefact while it names it, from the quotes.
 
-    selfprobe awareness features LOGS --clusters 50 --grader openai/gpt-5-mini
-    inspect eval selfprobe/awareness_features --model openai/gpt-5-mini -T clusters=clusters.jsonl
+    selfprobe awareness features LOGS --clusters 50 --grader openai/gpt-5.6-luna
+    inspect eval selfprobe/awareness_features --model openai/gpt-5.6-luna -T clusters=clusters.jsonl
 """
 
 from collections.abc import Mapping, Sequence

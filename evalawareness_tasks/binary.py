@@ -7,8 +7,8 @@ v1's or v2's way round for half of the conversations each. So a subject that alw
 always takes the first option, says evaluation half of the time.
 
     inspect eval evalawareness_tasks/binary.py --model embedded/smollm2 --limit 10
-    inspect eval evalawareness_tasks/binary.py --model openai/gpt-5-mini -T task=inspect_evals/gsm8k
-    inspect eval selfprobe/awareness_binary --model openai/gpt-5-mini -T decisions=25 -T target_log=logs/aw
+    inspect eval evalawareness_tasks/binary.py --model openai/gpt-5.6-luna -T task=inspect_evals/gsm8k
+    inspect eval selfprobe/awareness_binary --model openai/gpt-5.6-luna -T decisions=25 -T target_log=logs/aw
 """
 
 from typing import Unpack

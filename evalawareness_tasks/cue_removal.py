@@ -7,7 +7,7 @@ lists of options, placeholders and tools, those first that a rule takes for a gi
 much text at other places (controls, which overlap neither these nor each other); without all of
 them that a rule takes for a giveaway; and, where there is a grader, a paraphrase by it.
 
-    inspect eval selfprobe/awareness_cue_removal --model openai/gpt-5-mini -T dataset=my_prompts.jsonl
+    inspect eval selfprobe/awareness_cue_removal --model openai/gpt-5.6-luna -T dataset=my_prompts.jsonl
     inspect eval selfprobe/awareness_cue_removal --model openai/a --model-role grader=openai/b -T dataset=mine.jsonl
     selfprobe awareness cues my_prompts.jsonl --model openai/a --grader openai/b
 """

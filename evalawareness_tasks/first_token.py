@@ -7,7 +7,8 @@ such a word are excluded and listed, and the score is the log-ratio of the two m
 but the reply.
 
     inspect eval evalawareness_tasks/first_token.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/awareness_first_token --model openai/gpt-4o-mini -T dataset=my.jsonl -T target_log=logs/aw
+    inspect eval selfprobe/awareness_first_token --model openrouter/meta-llama/llama-3.3-70b-instruct \\
+        -T dataset=my.jsonl -T target_log=logs/aw
 """
 
 from typing import Unpack

@@ -6,7 +6,7 @@ the win rate of an evaluation's prompts over real conversations, which audits re
 the judge cannot tell them apart. Each pair is asked in both orders, so that a judge's liking for a
 position drops out; real conversations meet one another too, which must come out at one half.
 
-    inspect eval evalawareness_tasks/pairwise_realism.py --model openai/gpt-5-mini -T dataset=mine.jsonl \
+    inspect eval evalawareness_tasks/pairwise_realism.py --model openai/gpt-5.6-luna -T dataset=mine.jsonl \
         -T against=real.jsonl
     inspect eval selfprobe/pairwise_realism --model planted/ada                  (bundled rows, by their own labels)
     inspect eval-set selfprobe/pairwise_realism --model google/a,anthropic/b -T task=inspect_evals/gsm8k \

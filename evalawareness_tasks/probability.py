@@ -6,8 +6,8 @@ probability of an evaluation, v2 and v4 for that of real use, v5 for one or the 
 conversation. So a subject that always says the same number is at .5 on average.
 
     inspect eval evalawareness_tasks/probability.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T dataset=my.jsonl -T target_log=logs/aw
-    inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T logs=logs/yesterday -T context=full
+    inspect eval selfprobe/awareness_probability --model openai/gpt-5.6-luna -T dataset=my.jsonl -T target_log=logs/aw
+    inspect eval selfprobe/awareness_probability --model openai/gpt-5.6-luna -T logs=logs/yesterday -T context=full
 """
 
 from typing import Unpack

@@ -4,7 +4,7 @@ Evaluation-awareness methods, reasoning traces analysis (after Abdelnabi and Sal
 the act and quotes the cues. Only a full trace counts: without one, with a summary or a redacted one
 the conversation is unscored with that reason, never "unaware".
 
-    inspect eval evalawareness_tasks/reasoning_trace.py --model openrouter/a --model-role grader=openai/gpt-5-mini
+    inspect eval evalawareness_tasks/reasoning_trace.py --model openrouter/a --model-role grader=openai/gpt-5.6-luna
     inspect eval selfprobe/awareness_reasoning_trace --model openai/a --model-role grader=openai/b -T target_log=logs/aw
 """
 

@@ -5,7 +5,7 @@ each prompt without them, and, as the arm to compare with, merely in other words
 both whether the task is the same and which of the features are left. `pairwise_realism` measures
 judges' view of the two.
 
-    inspect eval selfprobe/prompt_rewriting --model openai/gpt-5-mini --model-role grader=google/gemini-2.5-flash \
+    inspect eval selfprobe/prompt_rewriting --model openai/a --model-role grader=google/b \\
         -T dataset=mine.jsonl -T remove="answer options;placeholder names"
 """
 

@@ -8,9 +8,9 @@ polarity are put as the next user message, and a placebo: a question in the same
 something that no turn tells. Each request is the one before and what came since, so a provider's
 prompt cache holds all that was read. Evaluations are paired with real use of about their length.
 
-    inspect eval evalawareness_tasks/turn_curve.py --model openai/gpt-5-mini -T dataset=transcripts.jsonl
-    inspect eval selfprobe/awareness_turn_curve --model openai/gpt-5-mini -T logs=logs/yesterday -T against=real.jsonl
-    selfprobe awareness turns logs/yesterday --model openai/gpt-5-mini --against real.jsonl
+    inspect eval evalawareness_tasks/turn_curve.py --model openai/gpt-5.6-luna -T dataset=transcripts.jsonl
+    inspect eval selfprobe/awareness_turn_curve --model openai/gpt-5.6-luna -T logs=logs/yesterday -T against=real.jsonl
+    selfprobe awareness turns logs/yesterday --model openai/gpt-5.6-luna --against real.jsonl
 """
 
 from functools import partial

@@ -6,8 +6,8 @@ looked for in the turns, and one that is in none is discarded and counted. The s
 anything, so `--model none` will do. Paper: one trace per conversation. Here: all turns, replies
 too, and a summary of reasoning is read as far as it goes.
 
-    inspect eval selfprobe/awareness_turn_scan --model none --model-role grader=openai/gpt-5-mini -T log=logs/a.eval
-    selfprobe awareness scan logs/ --grader openai/gpt-5-mini
+    inspect eval selfprobe/awareness_turn_scan --model none --model-role grader=openai/gpt-5.6-luna -T log=logs/a.eval
+    selfprobe awareness scan logs/ --grader openai/gpt-5.6-luna
 """
 
 from inspect_ai import Task

@@ -9,7 +9,8 @@ the purpose without a hint that there is more behind it (the question can prime,
 cannot), `judge` asks the same as ever and leaves out what the judge is asked not to count (paper:
 25 %). Quotes are checked against the answer.
 
-    inspect eval evalawareness_tasks/user_motivation.py --model openai/gpt-5-mini --model-role grader=openai/gpt-5-mini
+    inspect eval evalawareness_tasks/user_motivation.py --model openai/gpt-5.6-luna \\
+        --model-role grader=openai/gpt-5.6-luna
     inspect eval selfprobe/awareness_user_motivation --model openai/a --model-role grader=openai/b -T placebo=form
 """
 

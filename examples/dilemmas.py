@@ -1,11 +1,11 @@
 """Write the dilemmas that the judges of logs disagree about as a data set (IntrospectBench,
 appendix F, Algorithm 1).
 
-    inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
+    inspect eval selfprobe/dilemma_generation --model google/gemini-3.5-flash-lite --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\
-        --model-role judge=openai/gpt-5-mini,anthropic/claude-haiku-4-5,mistral/mistral-medium-latest
+        --model-role judge=openai/gpt-5.6-luna,anthropic/claude-haiku-5-5,mistral/mistral-medium-latest
     python examples/dilemmas.py logs/judging --out mine.jsonl
-    inspect eval selfprobe/ethical_dilemma --model openai/gpt-5-mini -T dataset=mine.jsonl
+    inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.6-luna -T dataset=mine.jsonl
 """
 
 import json

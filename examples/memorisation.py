@@ -7,7 +7,7 @@ of its longest text, once as it stands in the file and once perturbed, with comm
 continues both alike, one that remembers continues the row. The model is also asked for each data
 set's canary GUID, which nobody can guess.
 
-    inspect eval examples/memorisation.py --model openai/gpt-5-mini
+    inspect eval examples/memorisation.py --model openai/gpt-5.6-luna
     inspect eval examples/memorisation.py --model hf/me/mine -T dataset=open_questions,my.jsonl -T rows=100
 
 Metrics, in the log; one that is undefined is left out:

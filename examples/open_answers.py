@@ -2,7 +2,7 @@
 (IntrospectBench's Table 1).
 
     python examples/open_answers.py --config configs/paper003.yaml --limit 200 --dry-run
-    python examples/open_answers.py --models openai/gpt-5-mini,google/gemini-2.5-flash --limit 20 --out table1
+    python examples/open_answers.py --models openai/gpt-5.6-luna,google/gemini-3.5-flash-lite --limit 20 --out table1
 
 It runs `selfprobe/open_answers` for each of the four rows of the table. `selfprobe paper
 introspectbench logs/open --embedder …` shows the logs again, and those that `inspect eval` made.

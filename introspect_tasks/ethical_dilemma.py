@@ -11,7 +11,7 @@ that a rollout can be repeated where the provider honours seeds.
 
     inspect eval introspect_tasks/ethical_dilemma.py --model embedded/smollm2 --limit 5 -T epochs=2
     inspect eval introspect_tasks/ethical_dilemma.py --model openrouter/a --model-role target=openrouter/b
-    inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o-mini -T about=self,other  # "another AI assistant"
+    inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.6-luna -T about=self,other  # "another AI assistant"
     inspect eval selfprobe/ethical_dilemma --model openrouter/b --model-role target=openrouter/a -T target_log=logs/a \\
       -T about=shown:5  # shown: five conclusions of the target
     for e in none low medium high xhigh; do

@@ -5,8 +5,8 @@ IntrospectBench ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..1
 
     inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/kth_word.py --model openrouter/a --model-role target=openrouter/b
-    inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T k=1,5,10 -T dataset=my.jsonl
-    inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T about=self,other  # also about "another AI assistant"
+    inspect eval selfprobe/kth_word --model openai/gpt-5.6-luna -T k=1,5,10 -T dataset=my.jsonl
+    inspect eval selfprobe/kth_word --model openai/gpt-5.6-luna -T about=self,other  # also about "another AI assistant"
     inspect eval selfprobe/kth_word --model openrouter/b --model-role target=openrouter/a -T target_log=logs/a \\
       -T about=shown:5  # shown: five answers of the target to other questions
 """

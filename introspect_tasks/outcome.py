@@ -7,10 +7,10 @@ sample that ended in an error or at a limit has none. Metadata of a sample holds
 outcomes too, since without them knowledge of the items looks like self-knowledge (`selfprobe
 outcome`).
 
-    inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/gsm8k
-    inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/agents -T ask=solve,length -T at=6
+    inspect eval selfprobe/outcome_prediction --model openai/gpt-5.6-luna -T logs=logs/gsm8k
+    inspect eval selfprobe/outcome_prediction --model openai/gpt-5.6-luna -T logs=agents -T ask=solve,length -T at=6
     inspect eval selfprobe/outcome_prediction --model a/b -T logs=logs -T about=named -T target=openai/b -T when=after
-    selfprobe outcome logs --models openai/a,openai/b,google/c
+    selfprobe outcome logs --models openai/a,openai/b,google/c,google/d,grok/e
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ prompt says "I generated", the words of who asks, and never asks about "you".
 
     inspect eval introspect_tasks/paraphrase_recognition.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/paraphrase_recognition.py --model openrouter/a --model-role target=openrouter/b
-    inspect eval selfprobe/paraphrase_recognition --model openai/gpt-4o-mini -T embedder=openai/text-embedding-3-small
+    inspect eval selfprobe/paraphrase_recognition --model openai/gpt-5.6-luna -T embedder=openai/text-embedding-3-small
 """
 
 from random import Random

@@ -9,7 +9,7 @@ tokens at temperature 0, of whose first one's candidates the likeliest counts. I
 `floor`: what the bare topic reaches, aimed at nothing. The ceiling is a second reading. There is no
 `about` as in kth_word.
 
-    inspect eval introspect_tasks/probability_targeting.py --model openai/gpt-4o-mini
+    inspect eval introspect_tasks/probability_targeting.py --model openrouter/meta-llama/llama-3.3-70b-instruct
     inspect eval introspect_tasks/probability_targeting.py --model openrouter/a --model-role target=openrouter/b
 """
 

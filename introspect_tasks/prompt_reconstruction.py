@@ -11,7 +11,7 @@ asks about "you".
 
     inspect eval introspect_tasks/prompt_reconstruction.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/prompt_reconstruction.py --model openrouter/a --model-role target=openrouter/b
-    inspect eval selfprobe/prompt_reconstruction --model openai/gpt-4o-mini -T embedder=openai/text-embedding-3-small
+    inspect eval selfprobe/prompt_reconstruction --model openai/gpt-5.6-luna -T embedder=openai/text-embedding-3-small
 """
 
 from typing import Any, Literal, Unpack

@@ -6,7 +6,7 @@ and equal ones are a tie. The score is the most probable of 1 to 5 as the first 
 written where the provider gives no token probabilities.
 
     inspect eval preference_tasks/direct_scoring.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/direct_scoring --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
+    inspect eval selfprobe/direct_scoring --model openai/gpt-5.6-luna -T dataset=summeval -T pairs=200
 """
 
 from inspect_ai import Task

@@ -7,8 +7,8 @@ gives no token probabilities they are estimated from sampled scores (Liu et al.:
 log says so.
 
     inspect eval preference_tasks/g_eval.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/g_eval --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
-    inspect eval selfprobe/g_eval --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200 -T observer_log=logs
+    inspect eval selfprobe/g_eval --model openrouter/meta-llama/llama-3.3-70b-instruct -T dataset=summeval -T pairs=200
+    inspect eval selfprobe/g_eval --model openrouter/a -T dataset=summeval -T observer_log=logs
 """
 
 from inspect_ai import Task

@@ -7,8 +7,8 @@ turn asks to complete that sentence; `-T prefill=true` is the paper's way. Witho
 probabilities answers are sampled, and the log says so.
 
     inspect eval preference_tasks/pairwise_preference.py --model embedded/smollm2 -T prefill=true
-    inspect eval preference_tasks/pairwise_preference.py --model openai/gpt-4o-mini -T dataset=mine.jsonl
-    inspect eval selfprobe/pairwise_preference --model anthropic/claude-haiku-4-5 -T dataset=summeval -T pairs=200
+    inspect eval preference_tasks/pairwise_preference.py --model openai/gpt-5.6-luna -T dataset=mine.jsonl
+    inspect eval selfprobe/pairwise_preference --model anthropic/claude-haiku-5-5 -T dataset=summeval -T pairs=200
 """
 
 from inspect_ai import Task

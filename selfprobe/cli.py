@@ -52,6 +52,10 @@ COMMANDS = {
         "study:check",
         "Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.",
     ),
+    "doctor": Command(
+        "selfprobe.cli:doctor",
+        "Show what is set up here: versions, keys, extras, weights; and what each missing one would switch on.",
+    ),
     "fetch-model": Command(
         "selfprobe.cli:fetch_model",
         "Fetch the weights of embedded/smollm2, or of the default embedder, once; verify them and print their path.",
@@ -82,7 +86,7 @@ COMMANDS = {
     ),
     "tasks": Command(
         "selfprobe.cli:list_tasks",
-        "List the tasks: what each asks, its calls, what it needs, its paper.",
+        "List the tasks: what each asks, its calls, what it needs, its paper; with NAME, its arguments.",
     ),
 }
 
@@ -90,9 +94,20 @@ GROUPS = {
     "Ask models": ("matrix", "outcome", "awareness", "realism"),
     "Read models": ("probe", "mechanism"),
     "Read logs": ("report", "paper", "check"),
-    "Setup": ("tasks", "fetch-model"),
+    "Setup": ("tasks", "doctor", "fetch-model"),
 }
 """Names of the commands, grouped as help lists them."""
+
+WORDS_OF_OTHER_PROGRAMS = {
+    "help": "type selfprobe -h, or -h after a command: selfprobe matrix -h",
+    "view": "logs are Inspect's: type inspect view --log-dir logs",
+    "run": "type selfprobe matrix --models A,B,C,D,E, or for one task inspect eval "
+    "selfprobe/kth_word --model A (selfprobe tasks lists them)",
+    "eval": "type inspect eval selfprobe/kth_word --model A (selfprobe tasks lists them)",
+    "list": "type selfprobe tasks",
+    "version": "type selfprobe --version",
+}
+"""Commands that people type and that are none → what to type."""
 
 
 class Selfprobe(click.Group):
@@ -121,6 +136,8 @@ class Selfprobe(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was called; an unknown one is refused with the one that was meant."""
         name = args[0]
+        if name in WORDS_OF_OTHER_PROGRAMS:
+            raise click.UsageError(f"No such command {name!r}; {WORDS_OF_OTHER_PROGRAMS[name]}")
         if name not in COMMANDS and not name.startswith("-"):
             close_names = get_close_matches(name, COMMANDS, n=1)
             if close_names:
@@ -395,12 +412,16 @@ def _listed(name: str) -> ListedTask:
 
 
 @click.command("tasks")
+@click.argument("name", required=False)
 @options.as_json
-def list_tasks(as_json: bool) -> None:
-    """List the tasks: what each asks, its calls, what it needs, its paper.
+def list_tasks(name: str | None, as_json: bool) -> None:
+    """List the tasks: what each asks, its calls, what it needs, its paper; with NAME, its arguments.
 
     Calls are those of one item with the default arguments, where the model is asked about itself.
     """
+    if name is not None:
+        _show_task(name, as_json)
+        return
     listed = listed_tasks()
     if as_json:
         options.echo_json(listed)
@@ -414,3 +435,57 @@ def list_tasks(as_json: bool) -> None:
         echo(
             f"{task.name:{width}}  {task.paper or '–':{paper_width}}  {calls:>5}  {task.asks}{needs}"
         )
+
+
+def _show_task(name: str, as_json: bool) -> None:
+    """Print what a task asks, its arguments with their defaults, and one command that runs it."""
+    from selfprobe.errors import InputError
+    from selfprobe.errors.arguments import unknown_names_fault
+    from selfprobe.study._registry import short_name, tasks
+    from selfprobe.study.task_sheet import task_arguments, task_example
+
+    task_name = short_name(name)
+    if task_name not in tasks():
+        raise InputError(f"no task {unknown_names_fault([task_name], tasks())}")
+    task = _listed(task_name)
+    arguments = task_arguments(task_name)
+    example = task_example(task_name)
+    if as_json:
+        options.echo_json(
+            {"task": task, "arguments": arguments, "example": example},
+        )
+        return
+
+    echo(f"{task.name}: {task.asks}")
+    facts = [f"{task.calls} calls an item with the defaults"]
+    if task.paper is not None:
+        facts.insert(0, f"from the paper on {task.paper}")
+    if task.needs:
+        facts.append(f"needs {' and '.join(task.needs)}")
+    echo(f"({'; '.join(facts)})\n")
+    rows = [(argument.label, argument.help) for argument in arguments]
+    formatter = click.HelpFormatter(width=100, max_width=100)
+    formatter.write_dl(rows, col_max=34)
+    echo(formatter.getvalue())
+    echo(f"Example:  {example}")
+
+
+@click.command()
+@options.as_json
+def doctor(as_json: bool) -> None:
+    """Show what is set up here: versions, keys, extras, weights; and what each missing one would
+    switch on.
+
+    Nothing is fetched, and no model is asked. The exit status is 0, whatever is missing.
+    """
+    from selfprobe.study.setup_state import setup_parts
+
+    parts = setup_parts()
+    if as_json:
+        options.echo_json(parts)
+        return
+    for part in parts:
+        if part.is_here:
+            echo(f"here     {part.name}")
+        else:
+            echo(f"missing  {part.name}: {part.switches_on}; {part.remedy}")

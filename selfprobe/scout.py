@@ -1,8 +1,8 @@
 """The scanner `selfprobe/eval_awareness` for Inspect Scout: do models bring up an evaluation in any
 transcripts?
 
-    pip install 'selfprobe[scout]'
-    scout scan selfprobe/eval_awareness -T logs --model openai/gpt-5-mini
+    pip install -c constraints.txt -e '.[scout]'
+    scout scan selfprobe/eval_awareness -T logs --model openai/gpt-5.6-luna
     selfprobe awareness validate scans labels.csv
 
 The same prompt and the same check of quotes as `selfprobe awareness scan`. The value is whether a

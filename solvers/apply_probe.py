@@ -17,6 +17,7 @@ from inspect_ai.util import StoreModel
 
 from selfprobe.errors import InputError, as_input_errors
 from selfprobe.errors.arguments import locate
+from selfprobe.text.extras import install_command
 
 if TYPE_CHECKING:
     from selfprobe.data.pairs import Pair
@@ -120,9 +121,7 @@ def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
     try:
         from selfprobe.probes.probe_file import load_probe
     except ImportError as error:
-        raise InputError(
-            f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})"
-        ) from error
+        raise InputError(f"a probe needs {error.name}: {install_command('probes')}") from error
     path = Path(locate(probe))
     if not path.is_file():
         raise InputError(f"no probe file at {path}; `selfprobe probe run` makes them")

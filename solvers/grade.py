@@ -18,7 +18,7 @@ from selfprobe.text.families import simulated_reader_fault
 
 NO_GRADER = (
     "this task needs a grader model to read the subject's text: "
-    "add --model-role grader=openai/gpt-5-mini, or any other model "
+    "add --model-role grader=openai/gpt-5.6-luna, or any other model "
     "(a model never grades itself unless you name it)"
 )
 

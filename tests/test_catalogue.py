@@ -5,12 +5,14 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
 from selfprobe.cli import listed_tasks, main
 from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK
-from selfprobe.study._registry import tasks
+from selfprobe.study._registry import defaults_of, tasks
+from selfprobe.study.task_sheet import task_arguments, task_example
 
 
 def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:
@@ -69,3 +71,39 @@ def test_each_lint_rule_that_is_off_is_explained(root: Path) -> None:
         .replace("IETS003 to IETS006", "IETS003 IETS004 IETS005 IETS006")
     )
     assert sorted(set(re.findall(r"\bIE[A-Z]{2}\d{3}\b", text))) == sorted(off)
+
+
+@pytest.mark.parametrize("task", tasks())
+def test_every_argument_of_a_task_is_shown_with_its_meaning_and_its_default(task: str) -> None:
+    arguments = task_arguments(task)
+    assert [argument.name for argument in arguments] == list(defaults_of(task))
+    for argument in arguments:
+        assert argument.help, argument
+    assert re.match(r"inspect eval (selfprobe/|\w+/\w+\.py).* --model ", task_example(task))
+
+
+@pytest.mark.parametrize("name", ["kth_word", "selfprobe/kth_word", "introspect_tasks/kth_word.py"])
+def test_a_task_is_shown_by_any_of_its_names(
+    name: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    shown = CliRunner().invoke(main, ["tasks", name])
+    first_line, facts, *_ = shown.output.splitlines()
+    assert first_line == "selfprobe/kth_word: Does a model know which word it is about to write?"
+    assert facts == "(from the paper on IntrospectBench; 5 calls an item with the defaults)"
+    assert "-T k=1,2,3 " in shown.output and "-T same_model=false " in shown.output
+    assert "Example:  inspect eval selfprobe/kth_word --model" in shown.output
+
+
+def test_a_task_as_json_has_its_arguments_and_what_it_cannot_do_without() -> None:
+    shown = json.loads(CliRunner().invoke(main, ["tasks", "turn_scan", "--json"]).stdout)
+    assert shown["task"]["needs"] == ["--model-role grader=…", "-T log=…"]
+    assert {"name": "log", "is_required": True} in [
+        {key: argument[key] for key in ("name", "is_required")} for argument in shown["arguments"]
+    ]
+
+
+def test_an_unknown_task_is_refused_with_the_one_that_was_meant() -> None:
+    refused = CliRunner().invoke(main, ["tasks", "kth_wrd"])
+    assert refused.exit_code == 2
+    assert refused.stderr == "Error: no task kth_wrd; did you mean kth_word?\n"

@@ -14,6 +14,8 @@ from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe.cli import COMMANDS, GROUPS, main
 from selfprobe.embed import weights
+from selfprobe.study import setup_state
+from selfprobe.text.extras import install_command
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 
@@ -72,6 +74,71 @@ def test_an_unknown_command_is_a_usage_error() -> None:
         result.stderr
         == "Error: No such command 'fetch'; did you mean fetch-model? (selfprobe -h shows what it takes)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["help"], "type selfprobe -h, or -h after a command: selfprobe matrix -h"),
+        (["view"], "logs are Inspect's: type inspect view --log-dir logs"),
+        (["run", "kth_word"], "type selfprobe matrix --models A,B,C,D,E, or for one task inspect"),
+        (["list"], "type selfprobe tasks"),
+    ],
+)
+def test_a_word_of_another_program_is_answered_with_what_to_type(
+    words: list[str], remedy: str
+) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: No such command {words[0]!r}; {remedy}")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"),
+    [
+        ("-v", "Inspect's lines come with --display plain"),
+        ("-q", "progress goes to standard error: add 2>/dev/null"),
+        (
+            "--temperature=1",
+            "tasks fix it; a --config file gives models a config: {temperature: …}",
+        ),
+    ],
+)
+def test_an_option_of_another_program_is_answered_with_what_to_type(
+    option: str, remedy: str
+) -> None:
+    result = CliRunner().invoke(main, ["matrix", "--models", "planted/a", option])
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: No such option {option.partition('=')[0]}; {remedy}\n"
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "selfprobe", "view"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2 and "inspect view" in done.stderr
+
+
+def test_the_doctor_says_what_is_here_and_what_each_missing_part_would_switch_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path))
+    monkeypatch.setenv("MISTRAL_API_KEY", "a-secret")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setattr(setup_state, "EXTRAS", {"ray": ("no_such_module",), "scout": ("json",)})
+    monkeypatch.setattr(setup_state, "at_hand", lambda weights: None)
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 0 and "a-secret" not in done.output
+    versions, *lines = done.output.splitlines()
+    assert versions.startswith(f"here     selfprobe {version('selfprobe')}, inspect_ai ")
+    assert "here     key MISTRAL_API_KEY" in lines and "here     extra scout" in lines
+    [keys] = [line for line in lines if line.startswith("missing  keys: ")]
+    assert "anthropic/… (ANTHROPIC_API_KEY)" in keys and "MISTRAL" not in keys
+    [ray] = [line for line in lines if line.startswith("missing  extra ray: ")]
+    assert ray.endswith(f"--engine ray, --replicas; {install_command('ray')}")
+    assert any("selfprobe fetch-model smollm2 (98 MB)" in line for line in lines)
 
 
 def test_fetch_model_prints_the_path_alone_on_stdout(

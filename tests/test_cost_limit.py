@@ -44,12 +44,12 @@ def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "--cost-limit needs --prices"),
-        (["--prices", "p.yaml", "--engine", "ray"], "and goes without --engine ray"),
+        (["--engine", "ray"], "--cost-limit counts in one process: leave --engine ray out"),
         (
-            ["--prices", "p.yaml", "--models", "openai/x"],
-            "--cost-limit needs the price of openai/x in --prices",
+            ["--prices", "p.yaml", "--models", "openai/gpt-4o-mini"],
+            "--cost-limit needs the price of openai/gpt-4o-mini in --prices",
         ),
+        (["--models", "openai/x"], "--cost-limit needs the price of openai/x in --prices"),
     ],
 )
 def test_a_limit_that_could_not_hold_is_refused(

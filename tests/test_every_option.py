@@ -41,11 +41,13 @@ CASES: dict[str, tuple[str, ...]] = {
     "matrix": (
         "matrix --models planted/a?access=.8,planted/b --tasks kth_word --observers shown:2,named -T k=1 "
         "--limit 3 --same-model --max-connections 4 --max-retries 2 --attempt-timeout 60 --batch -M common=.4 "
-        "--prices prices.yaml --cost-limit 5 --display plain --yes --log-dir runs --out page",
+        "--prices prices.yaml --cost-limit 5 --tags night,ci --metadata commit=a "
+        "--model-base-url http://localhost:1 --display plain --yes --log-dir runs --out page",
         "report runs --out report",
         "paper introspectbench runs --embedder openai/words --sizes sizes.csv --out paper",
         "report runs --rows rows.csv",
-        "tasks --json",
+        "tasks kth_word --json",
+        "doctor --json",
         "matrix --config matrix.yaml --out configured",
     ),
     "outcome": (

@@ -104,7 +104,7 @@ def test_a_simulated_grader_of_a_real_model_is_refused_and_of_a_simulated_one_is
         fault = simulated_reader_fault(reader, ["planted/a", "openai/gpt-5"], "--grader ")
         assert fault == (
             f"{reader} is simulated: it answers by a fixed rule and cannot read the texts of openai/gpt-5; give a "
-            "model that reads, such as --grader openai/gpt-5-mini"
+            "model that reads, such as --grader openai/gpt-5.6-luna"
         )
         assert simulated_reader_fault(reader, ["planted/a", "none/none"], "--grader ") == ""
     assert simulated_reader_fault("openai/gpt-5-mini", ["openai/gpt-5"], "--grader ") == ""

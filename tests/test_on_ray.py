@@ -25,6 +25,7 @@ from selfprobe.logs import readable_logs, samples
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.on_ray import ModelShare, _declared_gpus, place_logs, shares_of
+from selfprobe.text.extras import install_command
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKE = "openai-api/fake/alpha,openai-api/fake/beta"
@@ -221,7 +222,7 @@ def test_a_cluster_that_is_not_there_is_one_line_within_seconds(
 
 def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert called(tmp_path).endswith("pip install 'selfprobe[ray]'\n")
+    assert called(tmp_path).endswith(f"{install_command('ray')}\n")
 
 
 class _Nodes:

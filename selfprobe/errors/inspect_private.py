@@ -27,6 +27,9 @@ from inspect_ai._eval import evalset
 # Writes the samples of a run into its log.
 from inspect_ai._eval.task.log import TaskLogger
 
+# Reads the keys of a `.env` file, as Inspect's own commands do.
+from inspect_ai._util.dotenv import init_dotenv as load_env_file
+
 # `inspect eval` prints this error's message alone, without a traceback.
 from inspect_ai._util.error import PrerequisiteError
 
@@ -88,6 +91,7 @@ __all__ = [
     "done_samples_logged",
     "has_registry_params",
     "init_model_roles",
+    "load_env_file",
     "load_tasks",
     "registry_find",
     "registry_info",

@@ -32,6 +32,7 @@ from selfprobe.errors.inspect_private import (
     registry_info,
     sample_active,
 )
+from selfprobe.text.extras import install_command
 
 SUBJECT = "selfprobe-evaluated-model"
 """Name of the model that records, as `mockllm/…`: where a task puts it into a prompt, each
@@ -140,7 +141,7 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
         task_names = [registry_info(registered).name for registered in registered_tasks]
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package "
-            "installed? inspect_evals comes with pip install 'selfprobe[inspect_evals]') or a file"
+            f"installed? inspect_evals comes with {install_command('inspect_evals')}) or a file"
             + nearest_name_hint(name, task_names)
         )
     if len(tasks) > 1:

@@ -8,6 +8,8 @@ PyTorch is imported when a name that needs it is asked for.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from selfprobe.text.extras import install_command
+
 if TYPE_CHECKING:
     from selfprobe.data.own import Words as Words
     from selfprobe.data.pairs import Pair as Pair
@@ -40,7 +42,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate", "peft")
-"""What `pip install selfprobe[probes]` brings; peft comes with `selfprobe[mechanisms]`."""
+"""What the extra `probes` brings; peft comes with `mechanisms`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -54,7 +56,7 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
         raise ImportError(
-            f"selfprobe.probes.{name} needs {error.name}: pip install 'selfprobe[probes]'",
+            f"selfprobe.probes.{name} needs {error.name}: {install_command('probes')}",
             name=error.name,
         ) from error
 

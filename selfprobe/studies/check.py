@@ -1425,7 +1425,7 @@ class CheckResult:
         for case in self.cases:
             if case.kind is CaseKind.GOOD:
                 continue
-            title = case.name if case.group == COMPLETE_SUITE else f"{case.group} {case.name}"
+            title = case.name if case.group == COMPLETE_SUITE else f"{case.suite} {case.name}"
             escaped_title = _workflow_text(title).replace(":", "%3A").replace(",", "%2C")
             level = "warning" if case.kind is CaseKind.SKIPPED else "error"
             commands.append(f"::{level} title={escaped_title}::{_workflow_text(case.text)}")

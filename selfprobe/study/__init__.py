@@ -12,10 +12,11 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
@@ -31,12 +32,14 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from selfprobe.providers.keys import missing_key, missing_keys_text
 from selfprobe.providers.names import impossible
 from selfprobe.study import options
 from selfprobe.text import busy
 from selfprobe.text.docstrings import unwrapped_docstring
+from selfprobe.text.extras import install_command
 from selfprobe.text.safe import echo
-from selfprobe.text.user_input import FILE, names, nowhere
+from selfprobe.text.user_input import FILE, names, nowhere, unknown_names_fault
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -59,6 +62,8 @@ Repeated = Annotated[tuple[str, ...], "repeated"]
 def _configured(entries: Any) -> Any:
     from selfprobe.study.described import unopened_models
 
+    if not isinstance(entries, Iterable) or isinstance(entries, Mapping):
+        raise ValueError("Input should be names, or mappings with a model")
     return unopened_models(entries)
 
 
@@ -160,6 +165,22 @@ class Study(BaseModel):
     log_dir: str = Field("logs", description=options.LOG_DIR_HELP)
     settings: Annotated[Any, SkipValidation] = Field(None, exclude=True)
     """Settings of how calls are made (`RunSettings`); None is the default."""
+
+    def __init__(self, **values: Any) -> None:
+        """A study of these values; a text where a field takes several is one, or with commas.
+
+        Raises:
+            InputError: A value is wrong; names the field, what is expected and what came.
+        """
+        from selfprobe.errors import InputError
+
+        try:
+            super().__init__(**_split_texts(type(self), values))
+        except ValidationError as error:
+            raise InputError(_python_fault_line(type(self), error)) from None
+
+    # Else `model_validate` would call it, and wrap its error.
+    setattr(__init__, "__pydantic_base_init__", True)  # noqa: B010
 
     def __init_subclass__(cls, **class_settings: Any) -> None:
         super().__init_subclass__(**class_settings)
@@ -267,11 +288,58 @@ class Study(BaseModel):
         return in_thread(self._ask_and_show)
 
     def _ask_and_show(self) -> "Page":
+        from selfprobe.errors.inspect_private import load_env_file
+
+        load_env_file()
         self.open_models()
-        if self.plan() is not None:
+        plan = self.plan()
+        if plan is not None:
             self.refuse_others()
+            self.refuse_missing_keys(plan)
             self.ask()
         return self.build_page()
+
+    def missing_keys(self, plan: Plan) -> dict[str, list[str]]:
+        """Environment variable of a key that is not set → the models of the plan that need it; none
+        on a cluster, whose nodes have the keys.
+        """
+        if self.run_settings.engine is not None:
+            return {}
+        models_by_variable: dict[str, list[str]] = {}
+        for cost in plan.costs:
+            variable = missing_key(cost.model, self._args_of_model(cost.model))
+            if variable:
+                models_by_variable.setdefault(variable, []).append(cost.model)
+        return models_by_variable
+
+    def _args_of_model(self, name: str) -> dict[str, Any]:
+        """Arguments with which a model of the plan is opened, where the study has some for it."""
+        for model in getattr(self, "models", ()):
+            if not isinstance(model, str) and model.name == name:
+                return {**self.run_settings.model_args, **model.args}
+        return dict(self.run_settings.model_args)
+
+    def refuse_missing_keys(self, plan: Plan) -> None:
+        """Refuse to ask models whose keys are not set, all at once; a hook of Inspect may have them.
+
+        Raises:
+            InputError: A model has no key; names each.
+        """
+        from selfprobe.errors import InputError
+        from selfprobe.study.described import NamedModel
+
+        models_by_variable: dict[str, list[str]] = {}
+        for variable, models in self.missing_keys(plan).items():
+            for model in models:
+                try:
+                    NamedModel(model, self._args_of_model(model)).open()
+                except InputError:
+                    models_by_variable.setdefault(variable, []).append(model)
+        if models_by_variable:
+            raise InputError(
+                f"keys are not set: {missing_keys_text(models_by_variable)}; export them, or write "
+                "them as NAME=VALUE into a file .env in this folder"
+            )
 
     def refuse_others(self) -> None:
         """Refuse a log folder with runs of another study, before the plan is shown; a local study
@@ -418,7 +486,8 @@ class Study(BaseModel):
         from selfprobe.errors import NoLogs, RunError
 
         try:
-            page = self.build_page()
+            with busy.status_line():
+                page = self.build_page()
         except NoLogs as error:
             if not planned:
                 raise
@@ -465,7 +534,7 @@ class Study(BaseModel):
         from selfprobe.errors import InputError
 
         try:
-            return cls(**values)
+            return cls.model_validate(values)
         except ValidationError as error:
             fault = error.errors()[0]
             cause = fault.get("ctx", {}).get("error")
@@ -474,15 +543,59 @@ class Study(BaseModel):
             raise InputError(_fault_line(fault)) from None
 
 
+def _split_texts(study: type[Study], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in which a text in the place of several is split at its commas, as commands do it."""
+    split_values = dict(values)
+    for key, info in study.model_fields.items():
+        name = info.alias or key
+        text = values.get(name)
+        if isinstance(text, str) and get_origin(_present_type(info)) is tuple:
+            holds_commas = "repeated" in info.metadata
+            split_values[name] = (text,) if holds_commas else tuple(names(text))
+    return split_values
+
+
+def _python_fault_line(study: type[Study], error: ValidationError) -> str:
+    """Line for the first wrong value of a call from Python."""
+    from selfprobe.errors import InputError
+
+    fault = error.errors()[0]
+    cause = fault.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return str(cause)
+    if not fault["loc"]:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    name = str(fault["loc"][0])
+    if fault["type"] == "missing":
+        return f"{study.__name__} needs {name}: give it as {name}=…"
+    if fault["type"] == "extra_forbidden":
+        field_names = [key for key, info in study.model_fields.items() if not info.exclude]
+        return f"{study.__name__} has no field {unknown_names_fault([name], field_names)}"
+    return f"{study.__name__}({name}=…): {_reason_of(fault)}"
+
+
+def _reason_of(fault: Mapping[str, Any]) -> str:
+    """What is wrong with a value, and the value."""
+    if fault["type"] == "too_short":
+        return "expected at least one name, with commas between several; got none"
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{reason}, got {fault['input']!r}"
+
+
 def _fault_line(fault: Mapping[str, Any]) -> str:
     """Line for a fault of a field, as pydantic has it; a fault of several fields has no place."""
-    reason = str(fault["msg"]).removeprefix("Value error, ")
     if not fault["loc"]:
-        return reason
+        return str(fault["msg"]).removeprefix("Value error, ")
     option = f"--{str(fault['loc'][0]).replace('_', '-')}"
-    if fault["type"] == "too_short":
-        return f"{option}: expected at least one name, with commas between several; got none"
-    return f"{option}: {reason}, got {fault['input']!r}"
+    return f"{option}: {_reason_of(fault)}"
+
+
+def _present_type(info: FieldInfo) -> Any:
+    """The type of a field's value, where there is one."""
+    for part in get_args(info.annotation):
+        if part is not type(None) and type(None) in get_args(info.annotation):
+            return part
+    return info.annotation
 
 
 def unfinished(runs: "Runs") -> dict[str, str]:
@@ -584,6 +697,9 @@ class StudyCommand(click.Command):
         try:
             values, words, typed_params = self.make_parser(ctx).parse_args(list(args))
         except click.NoSuchOption as error:
+            if error.option_name in options.OPTIONS_OF_OTHER_PROGRAMS:
+                remedy = options.OPTIONS_OF_OTHER_PROGRAMS[error.option_name]
+                raise click.UsageError(f"No such option {error.option_name}; {remedy}") from None
             if field_is_newer(self.study, error.option_name):
                 raise OutdatedOptions(self.study) from None
             raise
@@ -662,9 +778,7 @@ def _described_option(name: str, info: FieldInfo) -> dict[str, Any]:
     """A field as an option: its type, bounds, default and description. `examples=["SET"]` makes it
     an argument.
     """
-    field_type = info.annotation
-    if type(None) in get_args(field_type):
-        [field_type, *_] = [part for part in get_args(field_type) if part is not type(None)]
+    field_type = _present_type(info)
     kind = _option_kind(field_type, info.metadata)
     choices = get_args(field_type) if kind == "choice" else ()
     entries = {
@@ -770,6 +884,8 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         refuse_missing(values)
         if about["asks"]:
             refuse_impossible(values)
+        if about["local"]:
+            refuse_missing_extra()
         study_class = imported_study(study)
         if _as_json(described_study(study_class)) != _as_json(about):
             raise OutdatedOptions(study)
@@ -829,6 +945,13 @@ def refuse_missing(values: Mapping[str, Any]) -> None:
                 raise Missing(fault)
 
 
+def refuse_missing_extra() -> None:
+    """Refuse to read weights without the packages for it, before anything is imported."""
+    for module in ("torch", "transformers", "safetensors"):
+        if module not in sys.modules and find_spec(module) is None:
+            raise Missing(f"probes need {module}: {install_command('probes')}")
+
+
 def refuse_impossible(values: Mapping[str, Any]) -> None:
     """Refuse a model that cannot be, before Inspect is imported; whether it can be had is found
     later.
@@ -850,12 +973,14 @@ def _run_command(
     study_class: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool
 ) -> int:
     from selfprobe.errors import RunError
+    from selfprobe.errors.inspect_private import load_env_file
     from selfprobe.errors.output import refuse_unwritable
     from selfprobe.study.waves import RunSettings
     from selfprobe.text.safe import clean
 
     if "out" in values:
         refuse_unwritable(values["out"])
+    load_env_file()
     settings = RunSettings.pop_from(values) if "prices" in values else RunSettings()
     fields = {
         key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
@@ -872,9 +997,13 @@ def _run_command(
         if plan.costs:
             lines += ["", *settings.costed(plan.costs, rounds=study.rounds)]
         lines += settings.lasting(plan.costs, study.shorter)
+        missing_keys = study.missing_keys(plan)
+        if dry_run and missing_keys:
+            lines.append(f"A run needs keys that are not set: {missing_keys_text(missing_keys)}.")
         echo("\n".join(map(clean, lines)), err=as_json)
         if dry_run:
             return 0
+        study.refuse_missing_keys(plan)
         options.confirmed(yes or study_class.local)
         all_complete = study.ask()
     elif dry_run or yes or settings not in (RunSettings(), RunSettings(skip_errors=False)):

@@ -24,6 +24,7 @@ from selfprobe.errors.inspect_private import PrerequisiteError, check_overrides
 from selfprobe.providers.planted import planted
 from selfprobe.scorers.decision import Measure
 from selfprobe.text.docstrings import docstring_summary
+from selfprobe.text.extras import install_command
 
 __all__ = ["embedded", "planted", "steered", "tasks"]
 
@@ -55,7 +56,7 @@ def steered() -> type[ModelAPI]:
         from selfprobe.mechanism.steered import SteeredAPI  # brings torch
     except ImportError as error:
         raise PrerequisiteError(
-            f"steered/… needs {error.name}: pip install 'selfprobe[probes]'"
+            f"steered/… needs {error.name}: {install_command('probes')}"
         ) from error
     return SteeredAPI
 
@@ -134,9 +135,14 @@ def short_name(task: str) -> str:
     return TASK_BY_INSPECT_NAME.get(name, name)
 
 
+def docstring_of(task: str) -> str:
+    """A task file's docstring."""
+    return _modules()[task].__doc__ or ""
+
+
 def summary_of(task: str) -> str:
     """The first paragraph of a task file's docstring."""
-    return docstring_summary(_modules()[task].__doc__)
+    return docstring_summary(docstring_of(task))
 
 
 PAPERS = ("IntrospectBench", "evaluation-awareness methods", "latent-preference probes")

@@ -98,13 +98,12 @@ class NamedModel:
 
     @property
     def logged_config(self) -> ModelConfig:
-        """Name of the model in logs."""
-        model = self.open()
+        """Name of the model in logs; no client is opened for it."""
         args = {
             name: value for name, value in self.args.items() if name not in ("config", "base_url")
         }
         return ModelConfig(
-            model=str(model), config=self.args.get("config") or GenerateConfig(), args=args
+            model=self.name, config=self.args.get("config") or GenerateConfig(), args=args
         )
 
     @property
@@ -168,8 +167,10 @@ def _named_model(entry: object) -> NamedModel:
         raise InputError(
             f"model {name}: config.extra_headers has a header that may be secret: {remedy}"
         )
-    model_args = fields.get("args") or {}
-    return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **model_args})
+    open_args: dict[str, Any] = {"config": config}
+    if fields.get("base_url") is not None:
+        open_args["base_url"] = fields["base_url"]
+    return NamedModel(name, open_args | (fields.get("args") or {}))
 
 
 def graders(

@@ -21,6 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 from selfprobe.probes import EXTRA
 from selfprobe.study import Plan, Study, options
 from selfprobe.text import busy
+from selfprobe.text.extras import install_command
 from selfprobe.text.user_input import names
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def user_errors_as_input_errors(going_on: str) -> Iterator[None]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        message = f"probes need {error.name}: pip install 'selfprobe[probes]'"
+        message = f"probes need {error.name}: {install_command('probes')}"
         if error.name == "peft":
-            message = "fine-tuning needs peft: pip install 'selfprobe[mechanisms]'"
+            message = f"fine-tuning needs peft: {install_command('mechanisms')}"
         raise InputError(message) from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
         message = str(error)

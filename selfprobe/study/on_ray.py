@@ -39,6 +39,7 @@ from selfprobe.errors.output import refusals
 from selfprobe.logs import logs_in, readable_logs, restore
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.progress import Key, Progress
+from selfprobe.text.extras import install_command
 
 if TYPE_CHECKING:  # PyTorch, which runs do without
     from selfprobe.probes.forward import Batch, JobCall, States
@@ -116,9 +117,7 @@ def connected(address: str | None) -> Iterator[Any]:
     try:
         import ray
     except ImportError as error:
-        raise InputError(
-            f"--engine ray needs Ray ({error}): pip install 'selfprobe[ray]'"
-        ) from None
+        raise InputError(f"--engine ray needs Ray ({error}): {install_command('ray')}") from None
     cluster_address = address or os.environ.get("RAY_ADDRESS") or "auto"
     advice = "start one with `ray start --head`, and give its --ray-address"
     if cluster_address != "auto":  # Ray itself waits for minutes, and then ends the process

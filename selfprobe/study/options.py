@@ -17,11 +17,21 @@ import click
 from selfprobe.text.safe import echo, json_escaped, without_secrets
 from selfprobe.text.user_input import names
 
+FIVE_SIMULATED = "planted/ada,planted/bo,planted/cy,planted/di,planted/ed"
+FIVE_MAKERS = (
+    "openai/gpt-5.6-luna,anthropic/claude-haiku-5-5,google/gemini-3.5-flash-lite,"
+    "mistral/mistral-medium-latest,grok/grok-4.3"
+)
+"""One model of each of five vendors: with fewer than five a matrix names nobody."""
+
 EXAMPLES: Mapping[str, tuple[str, str]] = {
-    "": ("matrix --models planted/ada,planted/bo,planted/cy --limit 20", "report logs/matrix"),
+    "": (
+        f"matrix --models {FIVE_SIMULATED} --tasks kth_word --limit 20",
+        "report logs",
+    ),
     "matrix": (
-        "--models planted/ada,planted/bo,planted/cy --tasks kth_word --limit 20",
-        "--models openai/gpt-5-mini,google/gemini-2.5-flash,mistral/mistral-medium-latest --dry-run",
+        f"--models {FIVE_SIMULATED} --tasks kth_word --limit 20",
+        f"--models {FIVE_MAKERS} --dry-run",
     ),
     "awareness": (
         "run --models planted/ada --methods binary --limit 20",
@@ -29,19 +39,19 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "awareness run": (
         "--models planted/ada --methods binary,probability --limit 20",
-        "--models openai/gpt-5-mini --dataset mine.jsonl --grader google/gemini-2.5-flash --dry-run",
+        "--models openai/gpt-5.6-luna --dataset mine.jsonl --grader google/gemini-3.5-flash-lite --dry-run",
     ),
     "awareness turns": (
         "logs/agents --models planted/ada --limit 10",
-        "mine.jsonl --models openai/gpt-5-mini --against real.jsonl --dry-run",
+        "mine.jsonl --models openai/gpt-5.6-luna --against real.jsonl --dry-run",
     ),
     "awareness cues": (
         "mine.jsonl --models planted/ada",
-        "mine.jsonl --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
+        "mine.jsonl --models openai/gpt-5.6-luna --grader google/gemini-3.5-flash-lite --dry-run",
     ),
     "awareness effect": (
         "mine.py --models planted/ada --grader planted/g",
-        "inspect_evals/agentharm --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
+        "inspect_evals/agentharm --models openai/gpt-5.6-luna --grader google/gemini-3.5-flash-lite --dry-run",
     ),
     "awareness inside": (
         "--model smollm2 --set eval_awareness_2 --limit 40",
@@ -49,11 +59,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "awareness scan": (
         "logs/agents --grader planted/g",
-        "logs/agents --grader openai/gpt-5-mini --dry-run",
+        "logs/agents --grader openai/gpt-5.6-luna --dry-run",
     ),
     "awareness features": (
         "logs/awareness",
-        "logs/awareness --clusters 20 --grader openai/gpt-5-mini",
+        "logs/awareness --clusters 20 --grader openai/gpt-5.6-luna",
     ),
     "awareness validate": (
         "logs/awareness --samples 50 --out sheet.csv",
@@ -72,8 +82,8 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--model Qwen/Qwen3-8B --device cuda --dtype bfloat16 --out injection",
     ),
     "outcome": (
-        "logs/sums --models planted/ada,planted/bo --limit 20",
-        "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
+        f"logs/sums --models {FIVE_SIMULATED} --limit 20",
+        f"logs/gsm8k --models {FIVE_MAKERS} --ask solve,length --dry-run",
     ),
     "paper": ("introspectbench logs/matrix", "introspectbench logs/matrix logs/open --out pi"),
     "paper evaluation-awareness": ("logs/awareness", "logs/aw logs/again logs/full --out aw"),
@@ -92,19 +102,20 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     ),
     "realism": (
         "card mine.jsonl --judges planted/j",
-        "card mine.jsonl --judges openai/gpt-5-mini --dry-run",
+        "card mine.jsonl --judges openai/gpt-5.6-luna --dry-run",
     ),
     "realism card": (
         "mine.jsonl --judges planted/j,planted/k",
-        "mine.jsonl --judges openai/gpt-5-mini --model mistral/mistral-medium-latest --dry-run",
+        "mine.jsonl --judges openai/gpt-5.6-luna --model mistral/mistral-medium-latest --dry-run",
     ),
     "realism rewrite": (
         "mine.jsonl --remove 'answer options' --writer planted/w --grader planted/g --judges planted/j",
-        "mine.jsonl --remove 'placeholder names' --writer openai/gpt-5-mini --grader google/gemini-2.5-flash "
-        "--judges anthropic/claude-haiku-4-5 --dry-run",
+        "mine.jsonl --remove 'placeholder names' --writer openai/gpt-5.6-luna --grader google/gemini-3.5-flash-lite "
+        "--judges anthropic/claude-haiku-5-5 --dry-run",
     ),
     "report": ("logs", "logs/matrix logs/awareness --out report"),
-    "tasks": ("", "--json"),
+    "doctor": ("", "--json"),
+    "tasks": ("", "kth_word"),
 }
 """Path of a command → the arguments of two calls."""
 
@@ -423,6 +434,19 @@ task_args = click.option(
     help="Task argument, passed to each task that has one of this name.",
 )
 
+OPTIONS_OF_OTHER_PROGRAMS = {
+    "-v": "Inspect's lines come with --display plain",
+    "--verbose": "Inspect's lines come with --display plain",
+    "-q": "progress goes to standard error: add 2>/dev/null",
+    "--quiet": "progress goes to standard error: add 2>/dev/null",
+    "--log-level": "set INSPECT_LOG_LEVEL, as Inspect reads it",
+    "--epochs": "tasks that repeat items take -T epochs=N (selfprobe tasks NAME shows it)",
+    "--temperature": "tasks fix it; a --config file gives models a config: {temperature: …}",
+    "--model-role": "commands name their roles: --grader, --judges, --writer",
+    "--no-cache": "replies are taken from --log-dir: give a new one",
+}
+"""Options that Inspect or other programs have → what to type here."""
+
 _CONFIRMED = (
     click.option(
         "--dry-run", is_flag=True, help="Show the plan and stop before any model is asked."
@@ -433,7 +457,8 @@ _PAYING = (
     click.option(
         "--prices",
         type=click.Path(exists=True, dir_okay=False),
-        help="Inspect's model cost file (YAML or JSON); the plan and the logs then have dollars.",
+        help="Inspect's model cost file (YAML or JSON); the logs then have dollars too. Default: configs/prices.yaml, "
+        "for the plan.",
     ),
     *_CONFIRMED,
 )
@@ -441,7 +466,7 @@ _LIMITED = click.option(
     "--cost-limit",
     type=Number(0, min_open=True),
     metavar="DOLLARS",
-    help="Stop, as Ctrl-C does, once the calls of this command have cost this much. It needs --prices. "
+    help="Stop, as Ctrl-C does, once the calls of this command have cost this much at the plan's prices. "
     "Default: no limit.",
 )
 
@@ -453,6 +478,23 @@ _ASKING = (
         multiple=True,
         callback=_as_dict,
         help="Model argument, passed to each of --models.",
+    ),
+    click.option(
+        "--model-base-url",
+        metavar="URL",
+        help="Address of the server of each of --models, as Inspect has it.",
+    ),
+    click.option(
+        "--tags",
+        type=Names("tag"),
+        help="Tags of the logs, as Inspect has them.",
+    ),
+    click.option(
+        "--metadata",
+        type=Assignment(),
+        multiple=True,
+        callback=_as_dict,
+        help="Entry of the logs' metadata, as Inspect has it.",
     ),
     click.option(
         "--batch",
@@ -492,7 +534,8 @@ _ASKING = (
 
 
 CALL_PARAMETERS = frozenset(
-    "model_args batch max_connections max_retries attempt_timeout prices display skip_errors "
+    "model_args model_base_url tags metadata batch max_connections max_retries attempt_timeout "
+    "prices display skip_errors "
     "cost_limit same_model dry_run yes config as_json engine ray_address replicas log_dir out "
     "revision device dtype device_map attention quantize allow_pickle".split()
 )

@@ -1,7 +1,7 @@
 """Progress of a wave, in place of Inspect's own display.
 
-A terminal shows one line that moves; a pipe gets a line each time another tenth is done, and until
-then a line that says how many calls were answered.
+A terminal shows one line that moves; a pipe gets a line each time another tenth is done, and after
+a silence. All say the same: "call 523 of 3,300, about 8 min left".
 """
 
 import sys
@@ -64,9 +64,11 @@ def _on_scored(task: Task, note_scored: Callable[[Task, TaskState], None]) -> No
 class Progress:
     """The lines of one wave, of all its processes."""
 
-    def __init__(self, title: str, runs: int) -> None:
+    def __init__(self, title: str, runs: int, first_model: str = "") -> None:
         self.title = title
         self.runs = runs
+        self.first_model = first_model
+        """The model that is opened first; it may take a while until it replies."""
         self.start_time = time.monotonic()
         self.samples: dict[int, int] = {}
         """Number of the share → its samples; a share is the part of a wave that one process runs.
@@ -102,46 +104,48 @@ class Progress:
             self.line_time = time.monotonic()
             self.pause_seconds = busy.LINE_PAUSE_SECONDS
             self.printed_tenths = tenths
-            echo(f"  {self._count()} ({self.clock()})", err=True)
+            echo(f"  {self._state(self.line_time - self.start_time)}", err=True)
 
     def line(self, terminal: bool, seconds: float) -> str:
-        """Line for `busy.status_line`: on a terminal all; in a pipe, after a silence, the calls
-        that were answered.
-        """
+        """Line for `busy.status_line`: on a terminal at once; in a pipe after a silence."""
         if terminal:
-            return self._terminal_line(seconds)
+            parts = [self.title, self._bar(), self._state(seconds)]
+            return clean(" · ".join(filter(None, parts)))
         if time.monotonic() - self.line_time < self.pause_seconds:
             return ""
         self.line_time = time.monotonic()
         self.pause_seconds = min(2 * self.pause_seconds, LONGEST_SILENCE_SECONDS)
-        return f"  {_answered()} ({self.clock()})"
+        return f"  {self._state(seconds)}"
 
-    def _terminal_line(self, seconds: float) -> str:
+    def _bar(self) -> str:
         done_count, whole_count = self._done_and_whole()
-        wave_count = done_count - self.earlier_calls if self._counts_calls() else done_count
-        clock = self.clock()
-        if wave_count > 0:
-            remaining_count = max(whole_count - done_count, 0)
-            clock += f", about {_clock(seconds * remaining_count / wave_count)} left"
-
         full_signs = BAR_SIGNS * min(done_count, whole_count) // max(whole_count, 1)
-        bar = "█" * full_signs + "░" * (BAR_SIGNS - full_signs)
-        model = busy.calls.model.partition("?")[0]
-        parts = [self.title, model, bar, self._count(), clock]
-        return clean(" · ".join(filter(None, parts)))
+        return "█" * full_signs + "░" * (BAR_SIGNS - full_signs)
 
-    def _count(self) -> str:
-        """Progress in calls; in samples where the number of calls is unknown."""
+    def _state(self, seconds: float) -> str:
+        """What every line says, such as `call 523 of 3,300, about 8 min left`.
+
+        Args:
+            seconds: Seconds since the wave began.
+        """
         done_count, whole_count = self._done_and_whole()
-        if self._counts_calls():
-            return f"call {done_count:,} of {max(whole_count, done_count):,}"
-        if self.done or not busy.calls.answered:
-            return f"{done_count} of {whole_count} samples"
-        return _answered()
+        if not done_count and not busy.calls.answered:
+            return f"starting {self.first_model}" if self.first_model else "starting"
+        if self._counts_calls() and done_count >= whole_count:
+            return "all calls are answered; scoring"
+
+        noun = "call" if self._counts_calls() else "sample"
+        wave_count = done_count - self.earlier_calls if self._counts_calls() else done_count
+        text = f"{noun} {done_count:,} of {whole_count:,}"
+        if wave_count <= 0:
+            return text
+        remaining_seconds = seconds * max(whole_count - done_count, 0) / wave_count
+        return f"{text}, about {_duration(remaining_seconds)} left"
 
     def clock(self) -> str:
         """Minutes and seconds since the wave began."""
-        return _clock(time.monotonic() - self.start_time)
+        minutes, seconds = divmod(round(time.monotonic() - self.start_time), 60)
+        return f"{minutes}:{seconds:02}"
 
     def _counts_calls(self) -> bool:
         return bool(busy.calls.expected and busy.calls.answered)
@@ -153,10 +157,14 @@ class Progress:
         return len(self.done), sum(self.samples.values())
 
 
-def _clock(seconds: float) -> str:
-    minutes, remaining_seconds = divmod(round(seconds), 60)
-    return f"{minutes}:{remaining_seconds:02}"
+def _duration(seconds: float) -> str:
+    """A time that is left, as one says it.
 
-
-def _answered() -> str:
-    return f"{busy.calls.answered:,} calls answered, {busy.calls.tokens:,} tokens"
+    >>> _duration(41), _duration(470), _duration(7300)
+    ('40 s', '8 min', '2.0 h')
+    """
+    if seconds < 90:
+        return f"{max(round(seconds, -1), 10):.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -28,6 +28,7 @@ from inspect_ai.model import (
     Model,
     ModelAPI,
     ModelConfig,
+    ModelCost,
     ModelInfo,
     get_model,
     get_model_info,
@@ -36,7 +37,15 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score
 from inspect_ai.solver import TaskState
 
-from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
+from selfprobe.data.prices import (
+    Cost,
+    PriceList,
+    bundled_prices,
+    cost_table,
+    dollars,
+    price_notes,
+    read_prices,
+)
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, SAME_MODEL, TASK_BY_INSPECT_NAME
@@ -71,6 +80,7 @@ from selfprobe.logs import (
 )
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.resuming import WaveRun, answered_events, claimed, forget_replies, replies_kept
+from selfprobe.providers.keys import missing_key
 from selfprobe.solvers.reply_notes import inline_thoughts_in
 from selfprobe.solvers.sent import every_model_heard
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
@@ -109,6 +119,10 @@ class RunSettings:
 
     model_args: Mapping[str, Any] = field(default_factory=dict)
     """Model arguments of the measured models; graders have none."""
+    tags: tuple[str, ...] = ()
+    """Tags of the logs."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Entries of the logs' metadata."""
     max_connections: int | None = None
     attempt_timeout: int | None = None
     """Seconds; None is the default, ask.DEFAULT_RETRIES."""
@@ -119,7 +133,7 @@ class RunSettings:
     """Leave items out whose calls fail for good: unscored, "error"; None where a command cannot."""
     same_model: bool = False
     """Leave replies of another model than the one that was asked unscored."""
-    prices: Prices = field(default_factory=dict)
+    prices: PriceList = field(default_factory=bundled_prices)
     cost_limit: float | None = None
     """Dollars of calls at which a command stops."""
     display: str | None = None
@@ -135,17 +149,20 @@ class RunSettings:
                 together.
         """
         cluster = requested_cluster(options.pop("engine", None), options.pop("ray_address", None))
-        values = {}
+        values: dict[str, Any] = {}
+        base_url = options.pop("model_base_url", None)
+        if base_url is not None:
+            options["model_args"] = {**options["model_args"], "base_url": base_url}
         for settings_field in fields(cls):
             if settings_field.name in options:
                 values[settings_field.name] = options.pop(settings_field.name)
-        if values.get("cost_limit") and (not values["prices"] or cluster):
-            raise InputError(
-                "--cost-limit needs --prices, a file of what calls cost, "
-                "and goes without --engine ray"
-            )
-        values |= {"prices": read_prices(values["prices"]), "engine": cluster}
-        return cls(**values)
+        if values.get("cost_limit") and cluster:
+            raise InputError("--cost-limit counts in one process: leave --engine ray out")
+        values["tags"] = tuple(values.get("tags") or ())
+        prices_path = values.pop("prices")
+        if prices_path is not None:
+            values["prices"] = read_prices(prices_path)
+        return cls(**values, engine=cluster)
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -164,10 +181,12 @@ class RunSettings:
         """
         for cost in costs:
             NamedModel(cost.model).refuse_impossible()
+        prices = self.prices.by_model
         for cost in costs:
-            if self.cost_limit and math.isnan(dollars(cost, self.prices)):
+            if self.cost_limit and math.isnan(dollars(cost, prices)):
                 raise InputError(f"--cost-limit needs the price of {cost.model} in --prices")
-        return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
+        table_lines = cost_table(costs, prices, rounds=rounds if self.batch else None)
+        return table_lines + price_notes(costs, self.prices)
 
     def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
         """Durations of the calls of embedded models on this machine, from two calls that are timed;
@@ -206,25 +225,39 @@ class RunSettings:
 
     def open_models(self, *models: NamedModel) -> None:
         """Open models that a later wave needs, before anything is paid; on a cluster their keys are
-        on the nodes.
+        on the nodes. Models whose key is missing are left for `refuse_missing_keys`.
 
         Raises:
             InputError: One cannot be had.
         """
-        for model in models if self.engine is None else ():
-            model.open()
+        if self.engine is not None:
+            return
+        for model in models:
+            if not missing_key(model.name, model.args):
+                model.open()
+
+    @property
+    def _logged_prices(self) -> dict[str, ModelCost] | None:
+        """Prices by which Inspect counts dollars; bundled ones may be old, so no log holds them
+        unless a limit needs them.
+        """
+        if self.prices.is_bundled and self.cost_limit is None:
+            return None
+        return dict(self.prices.by_model)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments for `eval_set`; None is its default."""
         return {
+            "tags": list(self.tags) or None,
+            "metadata": dict(self.metadata) or None,
             "max_connections": self.max_connections,
             "attempt_timeout": self.attempt_timeout,
             "max_retries": self.max_retries,
             "batch": self.batch,
             "display": self.display,
             "fail_on_error": False if self.skip_errors else None,
-            "model_cost_config": dict(self.prices) or None,
+            "model_cost_config": self._logged_prices,
         }
 
 
@@ -288,7 +321,7 @@ def _run_wave(
     settings: RunSettings,
     eval_set_arguments: dict[str, Any],
 ) -> list[EvalLog]:
-    progress = Progress(title, len(runs))
+    progress = Progress(title, len(runs), _first_model(runs))
     limit = eval_set_arguments.get("limit")
     # Scores of half a run say nothing, and computing them after every sample is work.
     arguments = {**ONE_PASS, "score_display": False}
@@ -311,6 +344,14 @@ def _run_wave(
     echo(f"  {done_runs} of {len(runs)} runs done ({progress.clock()})", err=True)
     _print_failures(logged_runs(logs, limit), skip_errors=settings.skip_errors)
     return logs
+
+
+def _first_model(runs: Sequence[Task | DescribedRun]) -> str:
+    """Name of the first run's model without its settings."""
+    for run in runs:
+        name = run.model.name if isinstance(run, DescribedRun) else str(run.model)
+        return name.partition("?")[0]
+    return ""
 
 
 def logged_runs(logs: Sequence[EvalLog], limit: int | None) -> list[Run]:

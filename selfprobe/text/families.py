@@ -82,7 +82,7 @@ def simulated_reader_fault(reader: str, subjects: Iterable[str], option: str) ->
         if not is_simulated(subject) and subject.partition("/")[0] != NO_MODEL:
             return (
                 f"{reader} is simulated: it answers by a fixed rule and cannot read the texts of "
-                f"{subject}; give a model that reads, such as {option}openai/gpt-5-mini"
+                f"{subject}; give a model that reads, such as {option}openai/gpt-5.6-luna"
             )
     return ""
 

@@ -365,7 +365,9 @@ def test_json_junit_and_annotations_say_the_same(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     now, xml = write("now", fallen), tmp_path / "check.xml"
     done = check(now, "--baseline", baseline, "--junit", xml, "--github")
-    assert "::error title=quiz theirs::.67 → .50  −.17 [−.26, −.07] n 60 worse" in done.output
+    [error] = [line for line in done.output.splitlines() if line.startswith("::error ")]
+    assert error.startswith("::error title=quiz of "), "with the model"
+    assert error.endswith(" theirs::.67 → .50  −.17 [−.26, −.07] n 60 worse")
     [suite] = ElementTree.fromstring(xml.read_bytes())
     assert suite.get("failures") == "1" and suite[0][0].tag == "failure"
     summary = (tmp_path / "summary.md").read_text()

@@ -3,6 +3,7 @@
 import re
 import shlex
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,16 @@ def test_the_workflow_runs_makes_its_files_and_finds_a_planted_fall(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (root / "docs" / "ci.md").read_text()
-    [written] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    steps = yaml.safe_load(written)["jobs"]["gate"]["steps"]
-    cost, gate = [step["run"] for step in steps if "selfprobe check" in step.get("run", "")]
+    cost, gate = re.findall(r"^(selfprobe check --run .*\$MODEL.*)$", text, re.MULTILINE)
     [accept] = re.findall(r"^(selfprobe check --run .* --save baseline\.json)$", text, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
 
     def run(command: str, model: str) -> tuple[int, str]:
         words = shlex.split(
-            command.replace("$MODEL", model).replace("openai/gpt-4o", model).replace("100", "12")
+            command.replace("$MODEL", model)
+            .replace("openai/gpt-5.6-terra", model)
+            .replace("100", "12")
         )
         assert words[0] == "selfprobe"
         done = CliRunner().invoke(main, words[1:])
@@ -41,6 +42,20 @@ def test_the_workflow_runs_makes_its_files_and_finds_a_planted_fall(
     status, said = run(gate, "planted/ada?access=.1")
     assert status == 1 and "::error title=kth_word " in said
     assert (tmp_path / "check.xml").is_file() and "1 worse" in (tmp_path / "summary.md").read_text()
+
+
+def test_the_workflow_of_the_page_gives_the_action_inputs_that_it_has(root: Path) -> None:
+    [written] = re.findall(r"```yaml\n(.*?)```", (root / "docs/ci.md").read_text(), re.DOTALL)
+    *_, step = yaml.safe_load(written)["jobs"]["gate"]["steps"]
+    inputs = yaml.safe_load((root / "action.yml").read_text())["inputs"]
+    assert step["uses"].partition("@")[0] == "OWNER/selfprobe"
+    assert set(step["with"]) <= set(inputs)
+    [further] = re.findall(
+        r"^Further inputs of .*$", (root / "docs/ci.md").read_text(), re.MULTILINE
+    )
+    assert {*re.findall(r"`(\w[\w-]+)`", further)} - {"status"} == set(inputs) - set(step["with"])
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert step["uses"].endswith(f"@v{version}")
 
 
 def test_calls_that_no_gate_would_use_are_refused_before_they_are_made(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-NOTEBOOK = Path(__file__).parents[2] / "examples" / "tour.ipynb"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 KERNEL = """
 import ast, asyncio, json, sys
 
@@ -26,23 +26,36 @@ asyncio.run(kernel())
 """
 
 
-@pytest.mark.slow(40)
-def test_the_tour_runs_in_a_kernel_and_names_the_two_models_that_know_themselves(
-    tmp_path: Path,
-) -> None:
-    cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+def run_notebook(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The output of a notebook's cells, run in a folder."""
+    cells = json.loads((EXAMPLES / name).read_text("utf-8"))["cells"]
     assert not any(cell.get("outputs") for cell in cells), "it is kept without outputs"
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     done = subprocess.run(
         [sys.executable, "-c", KERNEL],
         input=json.dumps(sources),
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.slow(90)
+def test_the_notebook_of_probes_fits_them_and_reads_one_back(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the probes extra is not installed")
+    done = run_notebook("probes.ipynb", tmp_path)
+    assert " for ours: " in done.stdout and "prompts='paper'" in done.stdout
+
+
+@pytest.mark.slow(40)
+def test_the_tour_runs_in_a_kernel_and_names_the_two_models_that_know_themselves(
+    tmp_path: Path,
+) -> None:
+    done = run_notebook("tour.ipynb", tmp_path)
     assert "5 models × 5 × kth_word (60 items)" in done.stdout
     assert "\nYes, for 2 of 5 models. " in done.stdout and "[5 rows x 6 columns]" in done.stdout
     assert (

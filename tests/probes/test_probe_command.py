@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from selfprobe import cli
 from selfprobe.probes import forward, plan
 from selfprobe.probes.probe_file import load_probe
+from selfprobe.text.extras import install_command
 
 from .conftest import byte_tokenizer, tiny_judge
 
@@ -577,7 +578,7 @@ def test_a_missing_extra_names_the_install_command(
     file = tmp_path / "x.safetensors"
     file.write_bytes(b"")
     ran = call("score", "--probe", file, "x.jsonl")
-    assert ran.exit_code == 2 and "probes need torch: pip install 'selfprobe[probes]'" in ran.output
+    assert ran.exit_code == 2 and f"probes need torch: {install_command('probes')}" in ran.output
 
 
 @pytest.mark.slow(8)

@@ -14,6 +14,7 @@ import pytest
 import selfprobe.probes
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.probe_file import load_probe
+from selfprobe.text.extras import install_command
 
 from .conftest import tiny_judge
 from .test_probe_command import rows, written
@@ -40,9 +41,9 @@ def test_without_pytorch_the_import_is_quick_and_a_name_says_what_to_install() -
         "except ImportError as error:\n    print(error)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (
-        ran.stdout == "selfprobe.probes.harvest needs torch: pip install 'selfprobe[probes]'\n"
-    ), ran.stderr
+    assert ran.stdout == f"selfprobe.probes.harvest needs torch: {install_command('probes')}\n", (
+        ran.stderr
+    )
 
 
 def test_the_lines_of_the_docs_run(

@@ -248,7 +248,7 @@ def test_a_simulated_grader_of_a_real_models_transcripts_is_refused_in_a_line(
     assert result.exit_code == 2
     assert result.output == (
         "Error: planted/g is simulated: it answers by a fixed rule and cannot read the texts of openai/gpt-5; give a "
-        "model that reads, such as --grader openai/gpt-5-mini\n"
+        "model that reads, such as --grader openai/gpt-5.6-luna\n"
     )
 
 
