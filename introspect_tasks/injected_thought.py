@@ -10,7 +10,7 @@ false alarms and that of guessed words. There: from the trial's words on. Here: 
 the first. A reply is sampled, since three replies at temperature 0 to one prompt are one. It needs a model that
 can be steered: run it by name.
 
-    inspect eval selfprobe/injected_thought --model steered/smollm2 -T dose=.5 --model-role grader=openai/gpt-5-mini
+    inspect eval selfprobe/injected_thought --model steered/smollm2 -T dose=.5 --model-role grader=openai/gpt-5.6-luna
     inspect eval selfprobe/injected_thought --model planted/ada?feels=.8 --model-role grader=planted/g --limit 10
 """
 

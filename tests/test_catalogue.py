@@ -23,7 +23,8 @@ def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None
     assert all(task.asks[0].isupper() and task.asks[-1] in "?.)" for task in found)
     assert [task.name for task in found if task.calls is None] == []
     assert [task.name for task in found if task.paper is None] == [
-        "selfprobe/outcome_prediction"
+        "selfprobe/injected_thought",
+        "selfprobe/outcome_prediction",
     ], "the others are of a paper"
 
 
