@@ -141,6 +141,15 @@ def test_the_rule_by_hand() -> None:
     assert Claim("m", undefined("no data"), (is_open,), 0.1).verdict is Verdict.CANNOT_TELL
 
 
+def test_an_open_check_whose_interval_is_above_0_says_the_p_that_keeps_it_open() -> None:
+    words = ClaimWords(yes="knows", no="does not", checks={"own": "above its skill"})
+    difference = Estimate(0.81, 0.61, 0.99, 14, "item")
+    for p_value, said in ((0.097, "[0.61, 0.99], p = 0.097)"), (math.nan, "[0.61, 0.99])")):
+        check = Check("own", difference, Outcome.OPEN, p_value=p_value)
+        sentence = claim_sentence(Claim("ada", difference, (check,), 0.1), words)
+        assert said in sentence, sentence
+
+
 def test_a_wide_interval_of_a_control_explains_nothing() -> None:
     wide = Check("c", WIDE, Outcome.FAILS, "its length: 0.60", explains=True)
     assert Claim("m", LARGE, (wide,), 0.1).verdict is Verdict.CANNOT_TELL

@@ -168,6 +168,12 @@ def test_an_answer_has_at_most_25_words_and_begins_with_one_of_three(
         answered(answer.strip())
 
 
+def test_no_line_break_divides_an_option_in_an_answer() -> None:
+    page = Page("Does it?", answer="Cannot tell: add --against <b>, or 3--4.")
+    html = render(page, "out")
+    assert 'add <span class="option">--against</span> &lt;b&gt;, or 3--4.' in html
+
+
 def test_a_table_of_six_columns_and_six_further_lines_are_refused() -> None:
     with pytest.raises(TooFull):
         Page("q", table=Table([], tuple(Column(str(i), "x") for i in range(6))))

@@ -95,7 +95,7 @@ def test_a_plan_says_of_which_day_its_prices_are_and_how_a_model_without_one_get
     dated, remedy = price_notes([known, unknown], read_prices("p.yaml"))
     assert dated == "Prices of p.yaml, as of 2026-01-31; --prices FILE has others."
     assert remedy == (
-        f"No price of openai/nosuch: copy p.yaml, add `openai/nosuch: {example}` (dollars for a "
+        f"Unpriced: openai/nosuch. Copy p.yaml, add `openai/nosuch: {example}` (dollars for a "
         "million tokens), and name the copy by --prices."
     )
     Path("q.yaml").write_text(f"openai/nosuch: {example}\n")

@@ -167,7 +167,7 @@ def price_notes(costs: Sequence[Cost], price_list: PriceList) -> list[str]:
     unpriced_models = [cost.model for cost in costs if math.isnan(dollars(cost, prices))]
     if unpriced_models:
         lines.append(
-            f"No price of {', '.join(unpriced_models)}: copy {_shown_path(price_list.path)}, add "
+            f"Unpriced: {', '.join(unpriced_models)}. Copy {_shown_path(price_list.path)}, add "
             f"`{unpriced_models[0]}: {PRICE_EXAMPLE}` (dollars for a million tokens), and name "
             "the copy by --prices."
         )

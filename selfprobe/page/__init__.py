@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from selfprobe.errors.output import destination, place, refusals, relative
 from selfprobe.page.claims import ClaimWords as ClaimWords
@@ -60,6 +60,8 @@ from selfprobe.text.safe import (
 
 MOST_ANSWER_WORDS = 25
 """Largest number of words of an answer."""
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+"""An option of the command line in a sentence."""
 MOST_FIRST_COLUMNS = 5
 """Largest number of columns of the first table."""
 MOST_TERMINAL_LINES = 5
@@ -635,6 +637,7 @@ def render(page: Page, out: str) -> str:
         lstrip_blocks=True,
         finalize=finalized,
     )
+    environment.filters["whole_options"] = lambda text: _with_whole_options(finalized(text))
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     script_digest = hashlib.sha256(script.encode()).digest()
@@ -644,6 +647,12 @@ def render(page: Page, out: str) -> str:
         script=Markup(script),
         script_sha256=base64.b64encode(script_digest).decode(),
     )
+
+
+def _with_whole_options(text: str) -> Markup:
+    """The text escaped, with options such as --methods that no line break divides."""
+    html = str(escape(text))
+    return Markup(OPTION.sub(r'<span class="option">\g<0></span>', html))
 
 
 def _link(log: Log, out: str) -> Markup:

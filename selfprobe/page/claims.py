@@ -15,7 +15,15 @@ from pydantic import TypeAdapter
 
 from selfprobe.page.columns import Heading, RowTable
 from selfprobe.page.numerals import interval_text, p_digits
-from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, strongest_claims
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    ordered_claims,
+    strongest_claims,
+)
 from selfprobe.stats.estimate import Estimate
 
 MOST_LINES = 5
@@ -81,10 +89,17 @@ def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -
 
 
 def _difference_text(check: Check, words: ClaimWords) -> str:
-    """The difference of a check in a sentence, or the reason why there is none."""
+    """The difference of a check in a sentence, or the reason why there is none.
+
+    Where its interval alone would let the check hold, the p-value that keeps it open stands there.
+    """
     if math.isnan(check.difference.value):
         return check.difference.reason
-    return words.write_difference(check)
+    difference_text = words.write_difference(check)
+    is_interval_above_zero = check.difference.low > 0
+    if is_interval_above_zero and check.p_value > ALPHA:
+        return f"{difference_text}, p = {p_digits(check.p_value)}"
+    return difference_text
 
 
 def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:

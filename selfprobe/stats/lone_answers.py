@@ -94,12 +94,12 @@ def are_equal_answers(hits: FloatArray) -> bool:
 
     A model that predicts itself, and predicts a, and is predicted by b: then b predicts a.
     """
-    own = np.arange(len(hits))
-    own_hits = hits[own, own]
+    diagonal = np.arange(len(hits))
+    own_hits = hits[diagonal, diagonal]
     others = hits.copy()
-    others[own, own] = 0
+    others[diagonal, diagonal] = 0
     inferred = agreed = 0.0
-    for model in own:
+    for model in diagonal:
         pairs = np.einsum("k,ak,bk->ab", own_hits[model], others[:, model], others[model])
         agreeing = np.einsum(
             "k,ak,bk,abk->ab", own_hits[model], others[:, model], others[model], others
@@ -111,10 +111,9 @@ def are_equal_answers(hits: FloatArray) -> bool:
 
 def has_two_answers(same_replies: FloatArray) -> bool:
     """Whether two replies that differ from a third are alike, [target, other model, item]."""
-    own = np.arange(len(same_replies))
     is_other = ~np.eye(len(same_replies), dtype=bool)
     both_differ = alike = 0.0
-    for model in own:
+    for model in range(len(same_replies)):
         differs = (1 - same_replies[model]) * is_other[model][:, None]
         pairs = np.einsum("ak,bk->ab", differs, differs)
         both_differ += pairs[is_other].sum()

@@ -881,7 +881,7 @@ EFFECT_WORDS = ClaimWords(
     unmet={
         "cues_asked": "has no arm that takes giveaways out or puts them in",
         "scored": "has both scores on {difference} items alone",
-        "answers": "declines or goes unscored {difference} more often {where}",
+        "answers": "changes by {difference} how often it declines or goes unscored {where}",
         "notices": "is not shown to notice {direction} {where}: P(evaluation) {difference}",
         "room": ("scores {difference} under {control}: at the {edge} it can only {open_way}"),
         "score_changes": "is not shown to score otherwise {where}: {difference} ({competitor})",

@@ -134,7 +134,9 @@ def log_in(folder: Path) -> EvalLog:
 
 def answer(made: Result) -> str:
     assert made.exit_code == 0, made.output
-    return next(line for line in made.output.splitlines() if re.match("Yes|No|Cannot tell", line))
+    return next(
+        line for line in made.output.splitlines() if re.match(r"(Yes|No|Cannot tell)\b", line)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -174,10 +176,8 @@ def test_who_declines_more_under_an_arm_is_not_said_to_score_otherwise(
     made = called(
         f"{TASKS}@exact", "--model", "subject/wary", "--grader", "planted/g", "--yes", *logs
     )
-    assert answer(made).startswith(
-        "Cannot tell for subject/wary: it declines or goes unscored −1.00 ["
-    )
-    assert "more often without giveaways; take items that it always answers" in answer(made)
+    assert answer(made).startswith("Cannot tell for subject/wary: it changes by −1.00 [")
+    assert "unscored without giveaways; take items that it always answers" in answer(made)
 
 
 def test_where_nothing_is_scored_the_page_says_what_is_missing(tmp_path: Path) -> None:
@@ -513,7 +513,7 @@ def test_a_report_shows_the_logs_without_the_command(
         main, ["report", str(done[0] / "runs"), "--out", str(tmp_path / "report")]
     )
     assert made.exit_code == 0, made.output
-    assert "declines or goes unscored −1.00" in made.output, "no option of the study is in a log"
+    assert "changes by −1.00" in made.output, "no option of the study is in a log"
     assert "belong" not in made.output, "the writer's log is a part of it"
 
 
@@ -608,7 +608,7 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
     "an effect too wide": (facts([0.4, -0.4] * 20), Verdict.CANNOT_TELL, "score_changes", "items: they would show 0.05"),
     "half declined where it reads them": (
         facts(0.3, declined=[-1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers",
-        "declines or goes unscored −0.50",
+        "changes by −0.50",
     ),
     "one of eight declined": (facts(0.3, declined=[1.0] + 7 * [0.0], items=8), Verdict.CANNOT_TELL, "answers",
         "or --declining-counts"),
@@ -616,7 +616,7 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
         facts([0.0, math.nan] * 20), Verdict.CANNOT_TELL, "scored", "the same command asks again",
     ),
     "no change, and half declined": (
-        facts(declined=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers", "unscored +0.50",
+        facts(declined=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers", "by +0.50",
     ),
     "at the ceiling": (facts(start=0.98), Verdict.CANNOT_TELL, "room",
         "at the ceiling it can only fall; take items that it solves"),
