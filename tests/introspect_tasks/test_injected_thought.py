@@ -2,6 +2,7 @@
 model that cannot be steered is refused.
 """
 
+import asyncio
 import json
 import math
 from pathlib import Path
@@ -138,8 +139,12 @@ def test_a_model_that_cannot_be_steered_is_refused_with_what_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(injected_thought, "get_model", lambda: "hf/Qwen/Qwen3-8B")
+
+    async def solver_in_a_run() -> None:
+        injected_thought.needs_steering()
+
     with pytest.raises(PrerequisiteError, match="such as --model steered/Qwen/Qwen3-8B"):
-        injected_thought._require_steering()
+        asyncio.run(solver_in_a_run())
 
 
 @pytest.mark.parametrize(
