@@ -2,7 +2,6 @@
 model that cannot be steered is refused.
 """
 
-import asyncio
 import json
 import math
 from pathlib import Path
@@ -139,12 +138,9 @@ def test_a_model_that_cannot_be_steered_is_refused_with_what_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(injected_thought, "get_model", lambda: "hf/Qwen/Qwen3-8B")
-
-    async def solver_in_a_run() -> None:
-        injected_thought.needs_steering()
-
+    monkeypatch.setattr(injected_thought, "in_a_run", lambda: True)
     with pytest.raises(PrerequisiteError, match="such as --model steered/Qwen/Qwen3-8B"):
-        asyncio.run(solver_in_a_run())
+        injected_thought.needs_steering()
 
 
 @pytest.mark.parametrize(
