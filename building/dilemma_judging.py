@@ -169,10 +169,10 @@ def generated_dilemmas(path: str) -> Table:
     finished = finished_runs([path], "dilemma_generation")
     run, *further_runs = [candidate for candidate in finished if candidate.number == 1]
     if further_runs:
-        differences = differing(further_runs[0].identity, [run.identity])
+        difference_words = differing(further_runs[0].identity, [run.identity])
         raise InputError(
             f"{path} holds dilemmas of {len(further_runs) + 1} settings; give one log. "
-            f"{further_runs[0].log}: {differences}"
+            f"{further_runs[0].log}: {difference_words}"
         )
 
     generated_samples = samples(run.log)

@@ -182,7 +182,9 @@ def ethical_dilemma(
         prediction.together(
             prediction.act(cot_prompts, rollout, effort=prediction.effort),
             prediction.act(gut_prompts, _two_lines, needs=prediction.answer_needs, gut=gut),
-            prediction.predict(answer_prompts, _two_lines, example, effort=False, wording=wording),
+            prediction.predict(
+                answer_prompts, _two_lines, example, applies_effort=False, wording=wording
+            ),
         ),
         sample=record_to_sample,
         epochs=epochs,

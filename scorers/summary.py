@@ -33,9 +33,9 @@ logging.getLogger("inspect_ai.log._headline").addFilter(
     lambda record: not record.getMessage().startswith(_ABSENT_HEADLINE_WARNING)
 )
 
-Settings = ParamSpec("Settings")
+MetricSettings = ParamSpec("MetricSettings")
 Scores = Sequence[SampleScore]
-Numbers = Callable[Concatenate[Scores, Settings], Mapping[str, float]]
+Numbers = Callable[Concatenate[Scores, MetricSettings], Mapping[str, float]]
 """Function from all scores of a run, each epoch's apart, to its numbers by name."""
 
 
@@ -59,14 +59,14 @@ def _grading_rule(right: Right | str) -> Right | None:
     return None
 
 
-def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
+def metric_of(numbers: Numbers[MetricSettings]) -> Callable[MetricSettings, Metric]:
     """Inspect's metric from a function of all scores, with its name and settings; numbers that are
     NaN are left out.
     """
     _, *settings = inspect.signature(numbers).parameters.values()
 
     @wraps(numbers)
-    def make_metric(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
+    def make_metric(*args: MetricSettings.args, **kwargs: MetricSettings.kwargs) -> Metric:
         for setting in (*args, *kwargs.values()):
             if callable(setting):
                 _RULES_BY_NAME[getattr(setting, "__name__", "")].add(setting)

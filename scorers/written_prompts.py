@@ -68,8 +68,8 @@ def reply_similarity(embedder: str) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
         acts = record.acts
-        reply = record.answers.get("prompt")
-        unscored_reason = why_unscored(acts["answer"], reply, acts.get("rerun"))
+        observer_reply = record.answers.get("prompt")
+        unscored_reason = why_unscored(acts["answer"], observer_reply, acts.get("rerun"))
 
         text_by_act = {name: act.text for name, act in acts.items() if not act.problem}
         act_vectors = await embed(list(text_by_act.values()), model=embedder)
@@ -86,7 +86,7 @@ def reply_similarity(embedder: str) -> Scorer:
             value=value,
             unscored=unscored_reason,
             ceiling=ceiling,
-            reasoned=reply is not None and reply.reasoned,
+            reasoned=observer_reply is not None and observer_reply.reasoned,
         )
 
         own_acts = [act for name, act in acts.items() if name != "rerun"]
@@ -94,7 +94,7 @@ def reply_similarity(embedder: str) -> Scorer:
         if "answer" in vector_by_act:
             packed_vector = vector_by_act["answer"].astype("<f2").tobytes()
             details[REPLY_VECTOR] = base64.encodebytes(packed_vector).decode().split()
-        prompt = None if reply is None else prompt_in(reply.text)
+        prompt = None if observer_reply is None else prompt_in(observer_reply.text)
         return score_of(
             [decision],
             answer=prompt,
@@ -110,35 +110,37 @@ def _cosine(a: Vectors, b: Vectors) -> float:
     return float(np.clip(a @ b, -1, 1))
 
 
-def fair_prompt(act: Reply, reply: Reply | None) -> tuple[str | None, str | None]:
+def fair_prompt(target_reply: Reply, observer_reply: Reply | None) -> tuple[str | None, str | None]:
     """Observer's prompt if the target should answer it, or why not: (prompt, None) or (None,
     reason).
 
     Args:
-        act: The target's reply to the true prompt.
-        reply: The observer's; None where it was not asked, since the act has a problem.
+        target_reply: The target's reply to the true prompt.
+        observer_reply: The observer's; None where it was not asked, since the act has a problem.
 
     Paper: silent on prompts that hold the text. Here: one that quotes half of it is "copied", and
     unscored: to say "repeat this" needs no knowledge of what leads to a text.
     """
-    if fault := target_fault(act):
+    if fault := target_fault(target_reply):
         return None, fault
-    assert reply is not None, "a good reply of the target was not shown to the observer"
-    if fault := observer_fault(reply):
+    assert observer_reply is not None, "a good reply of the target was not shown to the observer"
+    if fault := observer_fault(observer_reply):
         return None, fault
-    prompt = prompt_in(reply.text)
+    prompt = prompt_in(observer_reply.text)
     if prompt is None:
         return None, UNPARSED
-    if holds_text(prompt, act.text):
+    if holds_text(prompt, target_reply.text):
         return None, "copied"
     return prompt, None
 
 
-def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | None:
+def why_unscored(
+    target_reply: Reply, observer_reply: Reply | None, rerun: Reply | None
+) -> str | None:
     """Reason why an item has no similarity; "rerun_…" where the target failed at the reconstructed
     prompt.
     """
-    _, fault = fair_prompt(act, reply)
+    _, fault = fair_prompt(target_reply, observer_reply)
     if fault:
         return fault
     assert rerun is not None, "a good prompt was not put to the target"

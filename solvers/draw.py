@@ -27,7 +27,6 @@ def draw(
     Comes after an `answer` with the same prompts. Each draw has its own seed.
 
     Args:
-        prompts: From the state to the prompts by name, as for `answer`.
         prompts: Function from the state to the prompts by name, as for `answer`.
         again: Function: whether the first answer leaves open how probable the answers are (no
             logprobs).

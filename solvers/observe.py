@@ -402,7 +402,7 @@ class Prediction:
         prompts: PromptFunction,
         config: Settings,
         *,
-        effort: bool = True,
+        applies_effort: bool = True,
         **argument_values: object,
     ) -> Solver:
         """Solver of the observer's replies; see `solvers.answer`.
@@ -411,7 +411,7 @@ class Prediction:
             prompts: Function from the state to the prompts by name; they may hold the target's
                 replies.
             config: Settings of the method.
-            effort: Whether the user's `effort` applies to them too.
+            applies_effort: Whether the user's `effort` applies to them too.
             argument_values: Arguments that determined how they were asked for: a log with other values is
                 refused.
 
@@ -419,7 +419,7 @@ class Prediction:
             InputError: The log's replies were asked for in another way.
         """
         needs = self.answer_needs
-        if effort:
+        if applies_effort:
             needs = user_settings(self.answer_tokens, self.effort)
         replay = of_same(self.answers, "answers", **argument_values)
         return act.answer(prompts, config=config, needs=needs, replay=replay)
@@ -430,7 +430,7 @@ class Prediction:
         config: Settings,
         example: Example,
         *,
-        effort: bool = True,
+        applies_effort: bool = True,
         **argument_values: object,
     ) -> Solver:
         """Solver of the observer's replies to prompts about the model that the user names.
@@ -439,14 +439,16 @@ class Prediction:
             prompts: Function from the state and the model it is about to the prompts by name.
             config: Settings of the method.
             example: Function that shows a reply of the target.
-            effort: Whether the user's `effort` applies to them too.
+            applies_effort: Whether the user's `effort` applies to them too.
             argument_values: See `answer`.
 
         Raises:
             InputError: Answers are replayed, and asked about another target; replies are shown, and
                 there is no log.
         """
-        return self.answer(self._about(prompts, example), config, effort=effort, **argument_values)
+        return self.answer(
+            self._about(prompts, example), config, applies_effort=applies_effort, **argument_values
+        )
 
     def _about(self, prompts: AboutPrompts, example: Example) -> PromptFunction:
         """Prompts; a model that is its own target is always asked about itself."""

@@ -228,28 +228,28 @@ def parsed_json(text: str, where: str) -> Any: ...
 
 
 @overload
-def parsed_json(text: str, where: str, *, start: int) -> tuple[Any, int]: ...
+def parsed_json(text: str, where: str, *, start_offset: int) -> tuple[Any, int]: ...
 
 
-def parsed_json(text: str, where: str, *, start: int | None = None) -> Any:
+def parsed_json(text: str, where: str, *, start_offset: int | None = None) -> Any:
     """The content of a JSON text.
 
     Args:
         text: The text.
         where: File and line, with which an error begins.
-        start: Place of the value that is read, of several in the text; None is all of it.
+        start_offset: Place of the value that is read, of several in the text; None is all of it.
 
     Returns:
-        The content; with `start` also the place of its end.
+        The content; with `start_offset` also the place of its end.
 
     Raises:
         json.JSONDecodeError: It is not JSON. InputError: It has a key twice, nests too deep, or has
         a number of more digits than Python reads.
     """
     try:
-        if start is None:
+        if start_offset is None:
             return _JSON.decode(text)
-        return _JSON.raw_decode(text, start)
+        return _JSON.raw_decode(text, start_offset)
     except json.JSONDecodeError:
         raise
     except _KeyTwice as error:
@@ -260,9 +260,9 @@ def parsed_json(text: str, where: str, *, start: int | None = None) -> Any:
         raise InputError(f"{where}: it {TOO_DEEP}") from None
     except ValueError as error:
         digit_count = _DIGIT_COUNT.search(str(error))
-        size = f" of {int(digit_count[1]):,} digits" if digit_count else ""
+        size_words = f" of {int(digit_count[1]):,} digits" if digit_count else ""
         raise InputError(
-            f"{where}: it has a number{size}, which cannot be read; write it as a text in quotes"
+            f"{where}: it has a number{size_words}, which cannot be read; write it as a text in quotes"
         ) from None
 
 
@@ -395,7 +395,7 @@ def _json_entries(text: str, path: str) -> Iterator[Any]:
     position = _after_blanks(text, position + 1)
     is_at_end = text[position : position + 1] == "]"
     while not is_at_end:
-        entry, position = parsed_json(text, path, start=position)
+        entry, position = parsed_json(text, path, start_offset=position)
         yield entry
         position = _after_blanks(text, position)
         mark = text[position : position + 1]

@@ -178,14 +178,14 @@ class _Candidate:
     """Digest of its id, which orders those of one length."""
 
 
-def _candidates(side: _Side, known_texts: set[str]) -> list[_Candidate]:
+def _candidates(side: _Side, known_digests: set[str]) -> list[_Candidate]:
     """Conversations of different texts, which are added to the known ones."""
     candidates = list[_Candidate]()
     for number in side.numbers:
         row = side.row(number)
         text_digest = _digest(row["text"])
-        if text_digest not in known_texts:
-            known_texts.add(text_digest)
+        if text_digest not in known_digests:
+            known_digests.add(text_digest)
             candidates.append(_Candidate(number, len(row["text"]), _digest(row["id"])))
     return candidates
 
@@ -198,9 +198,9 @@ def _ready(
     prompt_limit: int | None,
 ) -> Sides:
     omissions = list(notes)
-    known_texts = set[str]()
-    prompts = _candidates(prompt_side, known_texts)
-    real = _candidates(real_side, known_texts)
+    known_digests = set[str]()
+    prompts = _candidates(prompt_side, known_digests)
+    real = _candidates(real_side, known_digests)
     if repeated_count := prompt_side.count - len(prompts):
         omissions.append(
             f"{repeated_count} prompts repeat the text of another one and are left out."

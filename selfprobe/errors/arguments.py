@@ -138,8 +138,8 @@ def only_known(owner: str, names: Iterable[str], known_names: Collection[str]) -
     Raises:
         InputError: A name is not known; says the nearest.
     """
-    if unknown_names := unknown_names_fault(names, known_names):
-        raise InputError(f"{owner} has no argument {unknown_names}")
+    if names_fault := unknown_names_fault(names, known_names):
+        raise InputError(f"{owner} has no argument {names_fault}")
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:

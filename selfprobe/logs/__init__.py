@@ -272,7 +272,7 @@ HASH_ENTRIES = ("dataset_sha256", "questions_sha256")
 
 SHOWN_HASH_LENGTH = 12
 """Number of characters of a data set's hash that people are shown."""
-Settings = tuple[tuple[str, str], ...]
+SettingPairs = tuple[tuple[str, str], ...]
 """Name and value of settings, in the order of the names."""
 
 
@@ -285,11 +285,11 @@ class Identity:
     task: str
     model: str
     """The evaluated model."""
-    roles: Settings = ()
+    roles: SettingPairs = ()
     """Role → its models, comma-separated."""
-    args: Settings = ()
+    args: SettingPairs = ()
     """Task arguments that are no path and not the task's default."""
-    config: Settings = ()
+    config: SettingPairs = ()
     """Generation settings and model arguments that the user gave, of the evaluated model and of
     roles.
     """
@@ -315,7 +315,7 @@ class Identity:
         return settings
 
     @property
-    def asked(self) -> tuple[Settings, str]:
+    def asked(self) -> tuple[SettingPairs, str]:
         """Arguments and data: they are compared across models, which may differ in their generation
         settings.
         """
@@ -716,7 +716,7 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
             yield f"-M {name}", str(value)
 
 
-def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
+def arguments_of(task: str, args: Mapping[str, Any]) -> SettingPairs:
     """The arguments that belong to a run's identity: no path, nothing that is the default.
 
     The name of a log that was read stays, without its folder: there the log itself is what is

@@ -60,12 +60,12 @@ def refuse_bomb(log: str, *, samples: bool = False) -> None:
         if not log.endswith(".eval"):
             _refuse_deep(iter(partial(file.read, CHUNK_BYTES), b""))
             return
-        with ZipFile(file) as packed:
-            members = packed.infolist()
+        with ZipFile(file) as archive:
+            members = archive.infolist()
             _refuse_large(sum(member.file_size for member in members), file.seek(0, 2))
             for member in members:
                 if samples or not member.filename.startswith("samples/"):
-                    _refuse_deep(_unpacked(packed, member))
+                    _refuse_deep(_unpacked(archive, member))
 
 
 def sample_texts(log: str) -> Iterator[bytes]:
@@ -75,14 +75,14 @@ def sample_texts(log: str) -> Iterator[bytes]:
     Raises:
         InputError, zipfile.BadZipFile, zstandard.ZstdError, OSError: See `refuse_bomb`.
     """
-    with fsspec.open(log, "rb") as file, ZipFile(file) as packed:
-        members = packed.infolist()
+    with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
+        members = archive.infolist()
         _refuse_large(sum(member.file_size for member in members), file.seek(0, 2))
         for member in {member.filename: member for member in members}.values():
             if member.filename.startswith("samples/"):
-                text = list(_unpacked(packed, member))
-                _refuse_deep(text)
-                yield b"".join(text)
+                chunks = list(_unpacked(archive, member))
+                _refuse_deep(chunks)
+                yield b"".join(chunks)
 
 
 def member_text(log: str, name: str) -> bytes | None:
@@ -91,10 +91,10 @@ def member_text(log: str, name: str) -> bytes | None:
     Raises:
         InputError, zipfile.BadZipFile, zstandard.ZstdError, OSError: See `refuse_bomb`.
     """
-    with fsspec.open(log, "rb") as file, ZipFile(file) as packed:
-        if name not in packed.namelist():
+    with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
+        if name not in archive.namelist():
             return None
-        return b"".join(_unpacked(packed, packed.getinfo(name)))
+        return b"".join(_unpacked(archive, archive.getinfo(name)))
 
 
 def _refuse_large(unpacked_bytes: int, packed_bytes: int) -> None:
@@ -107,7 +107,7 @@ def _refuse_large(unpacked_bytes: int, packed_bytes: int) -> None:
     )
 
 
-def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
+def _unpacked(archive: ZipFile, member: ZipInfo) -> Iterator[bytes]:
     """Content of a member; InputError where that is more than the directory says."""
     stated_bytes = member.file_size
     entry = copy(member)
@@ -122,7 +122,7 @@ def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
     else:
         raise NotImplementedError(f"{member.filename} is compressed in a way that no log is")
     read_bytes = 0
-    with packed.open(entry) as packed_file:
+    with archive.open(entry) as packed_file:
         file: Any = packed_file
         if is_zstandard:
             unpacker = zstandard.ZstdDecompressor()

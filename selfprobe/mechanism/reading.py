@@ -288,14 +288,14 @@ def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats
     layer has none.
     """
     shape = torch.Size((len(PATTERN_MEASURES), 0))
-    for layers in arm_measures:
-        for measures in layers:
+    for layer_measures in arm_measures:
+        for measures in layer_measures:
             if measures is not None:
                 shape = measures.shape
     missing = torch.full(shape, math.nan)
     stacked_arms: list[Tensor] = []
-    for layers in arm_measures:
-        filled = [missing if measures is None else measures for measures in layers]
+    for layer_measures in arm_measures:
+        filled = [missing if measures is None else measures for measures in layer_measures]
         stacked_arms.append(torch.stack(filled, dim=1))
     stacked: Floats = torch.stack(stacked_arms).numpy()
     return stacked
@@ -658,8 +658,8 @@ def patching_plan_of(
     blocks: Sequence[int],
     *,
     into: str,
-    layers: int,
-    heads: int,
+    layer_count: int,
+    head_count: int,
     whole_tail: bool = False,
 ) -> Patching:
     """Variants of patching `blocks` of a model with this number of layers and heads.
@@ -673,7 +673,7 @@ def patching_plan_of(
     donor_pattern = f"{donor} pattern"
     block_list = _listed(blocks)
     given_blocks = dict.fromkeys(blocks, ())
-    all_blocks = dict.fromkeys(range(layers), ())
+    all_blocks = dict.fromkeys(range(layer_count), ())
 
     variants = [
         Variant("unpatched", "unpatched"),
@@ -706,9 +706,9 @@ def patching_plan_of(
         name = f"{control_name}, blocks {block_list}"
         group = f"control: {control_name}, given blocks"
         variants.append(Variant(name, group, arm, given_blocks))
-    variants += _random_variants(donor, blocks, layers=layers, heads=heads)
+    variants += _random_variants(donor, blocks, layer_count=layer_count, head_count=head_count)
     for block in blocks:
-        for head in range(heads):
+        for head in range(head_count):
             name = f"{donor_pattern}, head {block}.{head}"
             variants.append(Variant(name, f"{donor_pattern}, one head", donor, {block: (head,)}))
 
@@ -718,11 +718,11 @@ def patching_plan_of(
 
 
 def _random_variants(
-    donor: str, blocks: Sequence[int], *, layers: int, heads: int
+    donor: str, blocks: Sequence[int], *, layer_count: int, head_count: int
 ) -> list[Variant]:
     """Controls: the donor's patterns at as many random other blocks, and at heads of them."""
     rng = np.random.default_rng(0)
-    other_blocks = [block for block in range(layers) if block not in set(blocks)]
+    other_blocks = [block for block in range(layer_count) if block not in set(blocks)]
     variants: list[Variant] = []
     if len(other_blocks) >= len(blocks):
         for _ in range(RANDOM_BLOCK_SETS):
@@ -732,10 +732,10 @@ def _random_variants(
             blocks_patched = dict.fromkeys(random_blocks, ())
             variants.append(Variant(name, "control: random blocks", donor, blocks_patched))
 
-    other_heads = [(block, head) for block in other_blocks for head in range(heads)]
+    other_heads = [(block, head) for block in other_blocks for head in range(head_count)]
     if other_heads:
-        head_count = min(2 * RANDOM_BLOCK_SETS, len(other_heads))
-        for drawn_place in rng.choice(len(other_heads), head_count, replace=False):
+        drawn_head_count = min(2 * RANDOM_BLOCK_SETS, len(other_heads))
+        for drawn_place in rng.choice(len(other_heads), drawn_head_count, replace=False):
             block, head = other_heads[int(drawn_place)]
             name = f"{donor} pattern, random head {block}.{head}"
             variants.append(Variant(name, "control: random heads", donor, {block: (head,)}))

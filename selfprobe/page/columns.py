@@ -99,18 +99,20 @@ def columns_of(row_type: type, *names: str) -> list[Column]:
     return [_column(name, headings[name], _field_type(row_type, name)) for name in names]
 
 
-def _field_type(row_type: type, name: str) -> Any:
-    return get_type_hints(row_type)[name]
+def _field_type(row_type: type, field_name: str) -> Any:
+    return get_type_hints(row_type)[field_name]
 
 
-def _column(name: str, heading: Heading, field_type: Any) -> Column:
+def _column(field_name: str, heading: Heading, field_type: Any) -> Column:
     if field_type is Estimate:
         write = heading.write or interval_text
         interval_help = f"{heading.help} {INTERVAL_HELP}"
-        return Column(heading.title, name, _unbroken(write), look="e", help=interval_help)
+        return Column(heading.title, field_name, _unbroken(write), look="e", help=interval_help)
     is_number = field_type in (int, float)
     look = "n" if is_number else "t"
-    return Column(heading.title, name, heading.write or write_cell, look=look, help=heading.help)
+    return Column(
+        heading.title, field_name, heading.write or write_cell, look=look, help=heading.help
+    )
 
 
 def _unbroken(write: Callable[[Any], str]) -> Callable[[Any], str]:
@@ -164,8 +166,8 @@ class RowTable:
             names = [name for name in names if self._has_values(name)]
         return columns_of(self.row_type, *names)
 
-    def _has_values(self, name: str) -> bool:
-        return not all(_is_empty(getattr(row, name)) for row in self.rows)
+    def _has_values(self, field_name: str) -> bool:
+        return not all(_is_empty(getattr(row, field_name)) for row in self.rows)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -211,15 +213,15 @@ def _is_empty(value: Any) -> bool:
     return value is None or value == "" or value == {} or value == () or value == []
 
 
-def estimate_column(name: str, part: str) -> str:
+def estimate_column(field_name: str, part: str) -> str:
     """Column of the files for a part of an estimate.
 
     >>> estimate_column("estimate", "low"), estimate_column("skill", "value"), estimate_column("skill", "low")
     ('low', 'skill', 'skill_low')
     """
-    if name == MAIN_ESTIMATE:
+    if field_name == MAIN_ESTIMATE:
         return part
-    return name if part == "value" else f"{name}_{part}"
+    return field_name if part == "value" else f"{field_name}_{part}"
 
 
 def _flat_record(row_type: type, row: Any) -> Iterator[tuple[str, Any]]:
@@ -245,22 +247,25 @@ def rows_of_frame(row_type: type, frame: pd.DataFrame, *, unit: str) -> list[Any
         unit: Name of an independent unit of the estimates.
     """
     rows = []
-    names = list(headings_of(row_type))
+    field_names = list(headings_of(row_type))
     for record in frame.to_dict("records"):
-        values = {name: _field_value(row_type, name, record, unit) for name in names}
+        values = {
+            field_name: _field_value(row_type, field_name, record, unit)
+            for field_name in field_names
+        }
         rows.append(row_type(**values))
     return rows
 
 
-def _field_value(row_type: type, name: str, record: dict[Any, Any], unit: str) -> Any:
-    field_type = _field_type(row_type, name)
+def _field_value(row_type: type, field_name: str, record: dict[Any, Any], unit: str) -> Any:
+    field_type = _field_type(row_type, field_name)
     if field_type is Estimate:
-        value = float(record[estimate_column(name, "value")])
-        low = float(record[estimate_column(name, "low")])
-        high = float(record[estimate_column(name, "high")])
-        unit_count = int(record[estimate_column(name, "n")])
+        value = float(record[estimate_column(field_name, "value")])
+        low = float(record[estimate_column(field_name, "low")])
+        high = float(record[estimate_column(field_name, "high")])
+        unit_count = int(record[estimate_column(field_name, "n")])
         return Estimate(value, low, high, unit_count, unit)
-    value = record[name]
+    value = record[field_name]
     if field_type is str:
         return "" if isinstance(value, float) else str(value)
     return field_type(value)

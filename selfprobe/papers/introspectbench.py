@@ -903,18 +903,18 @@ def no_transfer(tasks: Sequence[TaskScores]) -> Exhibit:
     """
     rows = table2_rows(tasks)
     usable_tasks = [task for task in tasks if task.models]
-    ranks = [
+    rank_rows = [
         _task_ranks_row(rows, first_task, second_task)
         for first_task, second_task in combinations(usable_tasks, 2)
     ]
-    correlations = [row.observers.value for row in ranks]
+    correlations = [row.observers.value for row in rank_rows]
     lowest, highest = min(correlations), max(correlations)
     return Exhibit(
         "§4, transfer between tasks",
         "how alike two tasks rank the models",
         "“strong performance on one does not transfer”, without a number",
         f"Spearman's correlations from {signed_number(lowest)} to {signed_number(highest)}",
-        tables={"task-ranks": RowTable(TaskRanksRow, ranks)},
+        tables={"task-ranks": RowTable(TaskRanksRow, rank_rows)},
     )
 
 

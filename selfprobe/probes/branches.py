@@ -21,10 +21,10 @@ from torch.nn.utils.rnn import pad_sequence
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
     PADDING_TOLERANCE,
-    length_switches,
     model_lock,
     model_output,
     recorded_states,
+    switch_lengths_of,
     way_obstacle,
 )
 from selfprobe.probes.model import LocalModel
@@ -260,8 +260,8 @@ def _sharing_problem(judge: LocalModel, texts: Sequence[Text]) -> str:
     """Reason why texts are not read together, or ""."""
     config = judge.model.config.get_text_config()
     longest = max(len(text.tokens) for text in texts)
-    switches = tuple(switch for switch in length_switches(config) if switch < longest)
-    problem = way_obstacle(judge, "shared_cache", switches)
+    switch_lengths = tuple(length for length in switch_lengths_of(config) if length < longest)
+    problem = way_obstacle(judge, "shared_cache", switch_lengths)
     if problem:
         return problem
 

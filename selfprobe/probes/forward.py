@@ -280,7 +280,7 @@ class Reading:
     way: Way
     mixes_lengths: bool = True
     """Prompts of different lengths share a batch; where padding changes a state they do not."""
-    switches: tuple[int, ...] = ()
+    switch_lengths: tuple[int, ...] = ()
     """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions
     change there.
     """
@@ -313,7 +313,10 @@ def cut_batches(
         if batch:
             previous_length = prompts[batch[-1]].length
             if reading.mixes_lengths:
-                is_apart = any(previous_length <= switch < length for switch in reading.switches)
+                is_apart = any(
+                    previous_length <= switch_length < length
+                    for switch_length in reading.switch_lengths
+                )
             else:
                 is_apart = previous_length != length
             padded_tokens = (len(batch) + 1) * (length + 1)
@@ -372,7 +375,7 @@ def _mean_length(vectors: Tensor) -> Tensor:
     return vectors.square().sum(dim=-1).mean(dim=0).sqrt()
 
 
-def length_switches(config: Any) -> tuple[int, ...]:
+def switch_lengths_of(config: Any) -> tuple[int, ...]:
     """Lengths at which positions are turned differently, for a whole batch (Phi-3's long rope)."""
     rope = getattr(config, "rope_parameters", None) or {}
     lengths: set[int] = set()
@@ -395,7 +398,7 @@ def attended_tokens(config: Any) -> float:
     return math.inf
 
 
-def way_obstacle(judge: LocalModel, way: Way, switches: Sequence[int]) -> str:
+def way_obstacle(judge: LocalModel, way: Way, switch_lengths: Sequence[int]) -> str:
     """Reason why `way` is not tried; "" where a trial shows whether it is right.
 
     On a CPU a state-space model takes long for a trial: its scan goes from token to token.
@@ -404,9 +407,9 @@ def way_obstacle(judge: LocalModel, way: Way, switches: Sequence[int]) -> str:
         return ""
     if "past_key_values" not in inspect.signature(judge.model.forward).parameters:
         return "it goes on from no key-value cache"
-    if switches:
+    if switch_lengths:
         return (
-            f"positions are turned anew past {switches[0]} tokens, "
+            f"positions are turned anew past {switch_lengths[0]} tokens, "
             "and a cache would keep the old ones"
         )
     return ""
@@ -479,10 +482,10 @@ def _first_right_reading(
     sample = _trial_sample(judge, prompts, batch_tokens, dtype)
     longest = max(prompt.length for prompt in prompts)
     text_config = judge.model.config.get_text_config()
-    all_switches = length_switches(text_config)
-    switches = tuple(switch for switch in all_switches if switch < longest)
+    all_switch_lengths = switch_lengths_of(text_config)
+    switch_lengths = tuple(length for length in all_switch_lengths if length < longest)
 
-    mixing = [Reading(way, True, switches) for way in ways]
+    mixing = [Reading(way, True, switch_lengths) for way in ways]
     unmixed = [replace(reading, mixes_lengths=False) for reading in mixing]
     if longest > attended_tokens(text_config):
         readings = unmixed
@@ -569,7 +572,7 @@ def _tried_reading(
     judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: int
 ) -> StateDistance:
     """Distance of `reading` from the reference; WrongWay where it is not right."""
-    obstacle = way_obstacle(judge, reading.way, reading.switches)
+    obstacle = way_obstacle(judge, reading.way, reading.switch_lengths)
     if obstacle:
         raise WrongWay(obstacle)
     if not sample.prompts:

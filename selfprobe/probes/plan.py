@@ -346,10 +346,10 @@ class TrainingNeeds:
     @property
     def text(self) -> str:
         """The estimate in three lines."""
-        learning = "weights: all of them" if self.full else "parameters of the adapters"
+        trained_part = "weights: all of them" if self.full else "parameters of the adapters"
         return (
             f"Training: {self.examples:,} examples, {self.steps:,} steps, {self.tokens:,} tokens, "
-            f"{self.parameters:,} {learning}, {self.flops:.1e} FLOPs\n"
+            f"{self.parameters:,} {trained_part}, {self.flops:.1e} FLOPs\n"
             f"  time about {duration_text(self.seconds)} (measured on one forward pass), memory about "
             f"{self.memory_bytes / 1e9:.1f} GB beside the weights, "
             f"disk {self.disk_bytes / 1e6:.0f} MB"

@@ -49,7 +49,7 @@ context, which takes minutes.
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """Settings with which one server is started; handles with equal settings share it."""
 
     path: Path
@@ -65,7 +65,7 @@ class LlamaServer:
     It ends with its last handle, or before the interpreter does.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         # Threads that wait sleep: while they spin, two threads on a busy machine write 25 times
         # slower than one.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -104,11 +104,13 @@ class LlamaServer:
         self.server = None
 
 
-_running_servers: weakref.WeakValueDictionary[Settings, LlamaServer] = weakref.WeakValueDictionary()
+_running_servers: weakref.WeakValueDictionary[ServerSettings, LlamaServer] = (
+    weakref.WeakValueDictionary()
+)
 _servers_lock = threading.Lock()
 
 
-def serve(settings: Settings) -> LlamaServer:
+def serve(settings: ServerSettings) -> LlamaServer:
     """Return the running server of these settings, or start it."""
     with _servers_lock:
         server = _running_servers.get(settings)
@@ -201,7 +203,9 @@ class EmbeddedAPI(OpenAICompatibleAPI):
                 raise PrerequisiteError(
                     f"{argument} of {name} must be a whole number from 1, got {value!r}."
                 )
-        self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
+        self.settings = ServerSettings(
+            weights_path(model_name), slots, threads, context, prompt_cache
+        )
         self.slots = slots  # selfprobe's solvers open so many connections
         self.server = serve(self.settings)
         # Inspect's cache keys answers by base URL, and the server's port is new in every process.
@@ -249,7 +253,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
             controller.set_max(self.settings.slots)
         return await super().generate(input, tools, tool_choice, config)
 
-    async def pace(self) -> tuple[float, float]:
+    async def tokens_per_second(self) -> tuple[float, float]:
         """Tokens a second that the model reads and that it writes here, as busy as the machine is
         (two timed calls).
         """

@@ -46,19 +46,19 @@ class Mind:
     def paragraph(self, prompt: str) -> str:
         """Paragraph of this model when asked `prompt`: 25 to 50 words."""
         word_count = 25 + int(26 * self.chance("length", prompt))
-        return " ".join(self.word(prompt, k) for k in range(1, word_count + 1))
+        return " ".join(self.word(prompt, word_number) for word_number in range(1, word_count + 1))
 
-    def word(self, prompt: str, k: int) -> str:
+    def word(self, prompt: str, word_number: int) -> str:
         """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else
         its own alone.
 
         Before that, with chance `echo`, the word of the prompt that this mind's rule copies there.
         """
-        if self.happens("echo", prompt, k):
-            return echoed_word(prompt, k, self.echo_rule)
-        if self.happens("common", prompt, k):
-            return shared_word(prompt, k, self.seed)
-        stem = _WORDS[int(len(_WORDS) * self.chance("own", prompt, k))]
+        if self.happens("echo", prompt, word_number):
+            return echoed_word(prompt, word_number, self.echo_rule)
+        if self.happens("common", prompt, word_number):
+            return shared_word(prompt, word_number, self.seed)
+        stem = _WORDS[int(len(_WORDS) * self.chance("own", prompt, word_number))]
         name_digest = hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest()
         return stem + name_digest.translate(_LETTER_OF_DIGIT)
 
@@ -72,12 +72,12 @@ ECHO_RULES = 6
 """Number of rules of echoing: how far before the end of a prompt a word is copied."""
 
 
-def echoed_word(prompt: str, k: int, echo_rule: int) -> str:
+def echoed_word(prompt: str, word_number: int, echo_rule: int) -> str:
     """The word of a prompt that a rule copies as the k-th one: so many words from the end, later
     words before it.
     """
     prompt_words: list[str] = re.findall(r"\w+", prompt) or ["nothing"]
-    return prompt_words[-(echo_rule + k) % len(prompt_words)].lower()
+    return prompt_words[-(echo_rule + word_number) % len(prompt_words)].lower()
 
 
 _LETTER_OF_DIGIT = str.maketrans("0123456789abcdef", "bdfghjklmnprstvz")
@@ -90,9 +90,9 @@ def chance(*parts: object) -> float:
 
 
 @lru_cache(maxsize=16_384)
-def shared_word(prompt: str, k: int, seed: int | None = None) -> str:
+def shared_word(prompt: str, word_number: int, seed: int | None = None) -> str:
     """The word that planted models have in common at this place."""
-    return _WORDS[int(len(_WORDS) * chance("shared", seed, prompt, k))]
+    return _WORDS[int(len(_WORDS) * chance("shared", seed, prompt, word_number))]
 
 
 @dataclass(frozen=True)

@@ -406,9 +406,9 @@ def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = STATE
     2019, §4.2).
     """
     stated = np.asarray(p, dtype=float)
-    truth = np.asarray(positive, dtype=float)
-    squared = _squared_ece(_bin_sums(stated, truth, bins).sum(axis=0))
-    return float(np.sqrt(np.maximum(0.0, squared)))
+    outcomes = np.asarray(positive, dtype=float)
+    squared_error = _squared_ece(_bin_sums(stated, outcomes, bins).sum(axis=0))
+    return float(np.sqrt(np.maximum(0.0, squared_error)))
 
 
 def ece(

@@ -98,9 +98,14 @@ def visible_effect(items: int, tests: int, *, differing: float = DIFFERING_BY_CH
     if items < clusters_needed(tests):
         return math.inf
     if items > MOST_COUNTED_ITEMS:
-        quantiles = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
-        per_item = quantiles**2 / items
-        return min(1.0, per_item / 2 * (1 + math.sqrt(1 + 4 * differing / per_item)))
+        quantile_sum = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
+        squared_effect_per_variance = quantile_sum**2 / items
+        return min(
+            1.0,
+            squared_effect_per_variance
+            / 2
+            * (1 + math.sqrt(1 + 4 * differing / squared_effect_per_variance)),
+        )
 
     rises, falls = _possible_changes(items)
     is_shown = _p_of_changes(rises, falls, items) < ALPHA / tests
@@ -108,9 +113,9 @@ def visible_effect(items: int, tests: int, *, differing: float = DIFFERING_BY_CH
     falls_shown = falls[is_shown]
 
     def power(effect: float) -> float:
-        by_chance = (1 - effect) * differing / 2
-        rise_chance = effect + by_chance
-        chances = _chance_of_changes(rises_shown, falls_shown, items, rise_chance, by_chance)
+        fall_chance = (1 - effect) * differing / 2
+        rise_chance = effect + fall_chance
+        chances = _chance_of_changes(rises_shown, falls_shown, items, rise_chance, fall_chance)
         return float(chances.sum())
 
     return _least_effect(power)

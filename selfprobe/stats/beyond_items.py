@@ -84,9 +84,9 @@ def chances_without_own_outcomes(
         return np.asarray(special.expit(logits))
 
     known_outcomes = own_outcomes[is_known]
-    labels = np.unique(np.asarray(strata)[is_known], return_inverse=True)[1]
-    centred_logits = _centred(logits[is_known], labels)
-    centred_outcomes = _centred(known_outcomes, labels)
+    stratum_numbers = np.unique(np.asarray(strata)[is_known], return_inverse=True)[1]
+    centred_logits = _centred(logits[is_known], stratum_numbers)
+    centred_outcomes = _centred(known_outcomes, stratum_numbers)
     outcome_spread = float(centred_outcomes @ centred_outcomes)
     if outcome_spread > SCORE_TIE:
         slope = float(centred_outcomes @ centred_logits) / outcome_spread
@@ -94,10 +94,10 @@ def chances_without_own_outcomes(
     return np.asarray(special.expit(logits))
 
 
-def _centred(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
+def _centred(values: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> FloatArray:
     """Values less the mean of their stratum."""
-    stratum_means = np.bincount(labels, values) / np.bincount(labels)
-    return np.asarray(values - stratum_means[labels])
+    stratum_means = np.bincount(stratum_numbers, values) / np.bincount(stratum_numbers)
+    return np.asarray(values - stratum_means[stratum_numbers])
 
 
 def within_strata_p(
@@ -123,37 +123,37 @@ def within_strata_p(
         draws: Number of exchanges.
     """
     values = np.asarray(stated, dtype=float)
-    labels = np.unique(np.asarray(strata), return_inverse=True)[1]
-    item_order = np.lexsort((values, labels))
-    sorted_labels = labels[item_order]
+    stratum_numbers = np.unique(np.asarray(strata), return_inverse=True)[1]
+    item_order = np.lexsort((values, stratum_numbers))
+    sorted_stratum_numbers = stratum_numbers[item_order]
     successes = np.asarray(outcomes, dtype=float)[item_order]
-    if not _varies_within(successes, sorted_labels):
+    if not _varies_within(successes, sorted_stratum_numbers):
         return math.nan
 
-    ranks = _centred_ranks(values[item_order], sorted_labels)
+    ranks = _centred_ranks(values[item_order], sorted_stratum_numbers)
     real_sum = float(ranks @ successes)
-    shuffle_keys = sorted_labels[None] + rng.random((draws, len(values)))
+    shuffle_keys = sorted_stratum_numbers[None] + rng.random((draws, len(values)))
     drawn_sums = ranks[np.argsort(shuffle_keys, axis=1)] @ successes
     reaching_count = (drawn_sums >= real_sum - SCORE_TIE).sum()
     return float((1 + reaching_count) / (draws + 1))
 
 
-def _centred_ranks(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
+def _centred_ranks(values: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> FloatArray:
     """Rank of each value within its stratum, ties by half, with the mean 0; rows are sorted by
     stratum and value.
     """
-    stratum_starts = np.searchsorted(labels, labels)
-    stratum_sizes = np.searchsorted(labels, labels, side="right") - stratum_starts
-    ranks = np.arange(len(labels)) - stratum_starts
-    stratum_values = np.stack([labels.astype(float), values], axis=1)
+    stratum_starts = np.searchsorted(stratum_numbers, stratum_numbers)
+    stratum_sizes = np.searchsorted(stratum_numbers, stratum_numbers, side="right") - stratum_starts
+    ranks = np.arange(len(stratum_numbers)) - stratum_starts
+    stratum_values = np.stack([stratum_numbers.astype(float), values], axis=1)
     tie_groups = np.unique(stratum_values, axis=0, return_inverse=True)[1].ravel()
     mean_ranks = np.bincount(tie_groups, ranks) / np.bincount(tie_groups)
     return np.asarray(mean_ranks[tie_groups] - (stratum_sizes - 1) / 2)
 
 
-def _varies_within(successes: FloatArray, labels: npt.NDArray[np.intp]) -> bool:
+def _varies_within(successes: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> bool:
     """Whether some stratum holds different outcomes."""
-    stratum_starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    stratum_starts = np.flatnonzero(np.diff(stratum_numbers, prepend=-1))
     highest = np.maximum.reduceat(successes, stratum_starts)
     lowest = np.minimum.reduceat(successes, stratum_starts)
     return bool((highest > lowest).any())

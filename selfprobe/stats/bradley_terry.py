@@ -62,27 +62,34 @@ class Order:
     """
 
 
-def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, real: int) -> Order:
+def order(
+    prompt_numbers: IntArray,
+    real_numbers: IntArray,
+    won: BoolArray,
+    *,
+    prompt_count: int,
+    real_count: int,
+) -> Order:
     """Scores of all prompts; those without a decided pair are at the mean.
 
     Args:
-        ours, theirs: Number of the prompt and of the real conversation, [pair]: of pairs that were
-            decided alone. Given that both orders name the same one, what a judge makes of a
-            position drops out of the odds.
+        prompt_numbers, real_numbers: Number of the prompt and of the real conversation, [pair]: of
+            pairs that were decided alone. Given that both orders name the same one, what a judge
+            makes of a position drops out of the odds.
         won: Whether the prompt was taken for real, [pair].
-        prompts, real: Number of prompts, and of real conversations.
+        prompt_count, real_count: Number of prompts, and of real conversations.
     """
     if not len(won):
-        no_scores = np.full(prompts, math.nan)
+        no_scores = np.full(prompt_count, math.nan)
         return Order(math.nan, no_scores, no_scores, no_scores, math.nan, math.nan)
-    design = _design(ours, theirs, prompts, real)
+    design = _design(prompt_numbers, real_numbers, prompt_count, real_count)
     outcomes = won.astype(float)
 
     fits: list[_Fit] = []
-    start = np.zeros(1 + prompts + real)
+    start = np.zeros(1 + prompt_count + real_count)
     for prompt_spread, real_spread in product(PROMPT_SPREADS, REAL_SPREADS):
-        prompt_deviations = np.full(prompts, prompt_spread)
-        real_deviations = np.full(real, real_spread)
+        prompt_deviations = np.full(prompt_count, prompt_spread)
+        real_deviations = np.full(real_count, real_spread)
         deviations = np.r_[MEAN_DEVIATION, prompt_deviations, real_deviations]
         fit = _laplace(design, outcomes, deviations, start)
         fits.append(fit)
@@ -94,7 +101,7 @@ def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, rea
     is_negligible = posterior < NEGLIGIBLE_WEIGHT
     weights = np.where(is_negligible, 0, posterior) / posterior[~is_negligible].sum()
     weighted_fits = [
-        (weight, fit.of_prompts(prompts))
+        (weight, fit.of_prompts(prompt_count))
         for weight, fit in zip(weights, fits, strict=True)
         if weight
     ]
@@ -148,12 +155,12 @@ class _Fit:
     scaled_design: Any
     """Design matrix in those units, sparse [pair, column]."""
 
-    def of_prompts(self, prompts: int) -> _PromptNumbers:
+    def of_prompts(self, prompt_count: int) -> _PromptNumbers:
         """Posterior means and variances of so many prompts."""
         covariance = self.solve(np.eye(len(self.z)))
         coefficients = self._posterior_mean(covariance) * self.deviations
         mean = coefficients[0]
-        prompt_columns = slice(1, 1 + prompts)
+        prompt_columns = slice(1, 1 + prompt_count)
         distances = coefficients[prompt_columns]
         prompt_deviations = self.deviations[prompt_columns]
         distance_variances = np.diag(covariance)[prompt_columns] * prompt_deviations**2
@@ -199,19 +206,21 @@ def _laplace(design: Any, outcomes: FloatArray, deviations: FloatArray, start: F
     return _Fit(marginal, z, deviations, factors.solve, scaled_design)
 
 
-def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
+def _design(
+    prompt_numbers: IntArray, real_numbers: IntArray, prompt_count: int, real_count: int
+) -> Any:
     """The mean, the prompts and the real conversations as columns; sparse, since a pair has one
     prompt.
     """
     from scipy.sparse import csc_matrix
 
-    pair_count = len(ours)
+    pair_count = len(prompt_numbers)
     ones = np.ones(pair_count)
     values = np.concatenate([ones, ones, -ones])
     rows = np.tile(np.arange(pair_count), 3)
     mean_columns = np.zeros(pair_count, dtype=np.intp)
-    columns = np.concatenate([mean_columns, 1 + ours, 1 + prompts + theirs])
-    return csc_matrix((values, (rows, columns)), (pair_count, 1 + prompts + real))
+    columns = np.concatenate([mean_columns, 1 + prompt_numbers, 1 + prompt_count + real_numbers])
+    return csc_matrix((values, (rows, columns)), (pair_count, 1 + prompt_count + real_count))
 
 
 def _prior_weights(spreads: tuple[float, ...]) -> FloatArray:

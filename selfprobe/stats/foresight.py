@@ -106,10 +106,10 @@ def ordered(
     happened = outcomes[item_order]
     failed = 1 - happened
 
-    new_stratum = np.diff(stratum_of_item[item_order], prepend=-1) != 0
-    new_stratum[0] = True
-    new_chance = new_stratum | (np.diff(sorted_chances, prepend=math.nan) != 0)
-    groups = _Groups(new_stratum, new_chance)
+    is_stratum_start = np.diff(stratum_of_item[item_order], prepend=-1) != 0
+    is_stratum_start[0] = True
+    is_chance_start = is_stratum_start | (np.diff(sorted_chances, prepend=math.nan) != 0)
+    groups = _Groups(is_stratum_start, is_chance_start)
     failed_below = groups.below(failed) - failed / 2
     happened_above = groups.total(happened) - groups.below(happened) - happened / 2
     sorted_in_order = happened * failed_below + failed * happened_above
@@ -127,17 +127,17 @@ class _Groups:
     """Items in the order of their strata, and of their chances within a stratum.
 
     Args:
-        new_stratum: [item]: True for the first of a stratum.
-        new_chance: [item]: True for the first of those with equal chances in a stratum.
+        is_stratum_start: [item]: True for the first of a stratum.
+        is_chance_start: [item]: True for the first of those with equal chances in a stratum.
     """
 
     def __init__(
-        self, new_stratum: npt.NDArray[np.bool_], new_chance: npt.NDArray[np.bool_]
+        self, is_stratum_start: npt.NDArray[np.bool_], is_chance_start: npt.NDArray[np.bool_]
     ) -> None:
-        self.stratum_starts = np.flatnonzero(new_stratum)
-        self.stratum = np.cumsum(new_stratum) - 1
-        self.chance_starts = np.flatnonzero(new_chance)
-        self.chance = np.cumsum(new_chance) - 1
+        self.stratum_starts = np.flatnonzero(is_stratum_start)
+        self.stratum = np.cumsum(is_stratum_start) - 1
+        self.chance_starts = np.flatnonzero(is_chance_start)
+        self.chance = np.cumsum(is_chance_start) - 1
 
     def total(self, weight: FloatArray) -> FloatArray:
         """[item]: the weight of its stratum."""

@@ -751,8 +751,8 @@ def rated_prompts(
         np.array(item_indices, dtype=np.intp),
         np.array(real_indices, dtype=np.intp),
         np.array(is_won, dtype=bool),
-        prompts=len(items),
-        real=len(real_items),
+        prompt_count=len(items),
+        real_count=len(real_items),
     )
     prompts = []
     for item, score, error, mean_error in zip(

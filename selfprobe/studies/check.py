@@ -1617,15 +1617,15 @@ class Gate:
 
     def case(self, row: MetricChange, *, names_model: bool) -> Case:
         """A metric: worse is a failure, cannot tell skipped unless strict."""
-        kinds = {
+        kind_by_verdict = {
             ChangeVerdict.WORSE: CaseKind.FAILURE,
             ChangeVerdict.CANNOT_TELL: CaseKind.FAILURE if self.strict else CaseKind.SKIPPED,
         }
-        change = change_text(row)
-        size = f"n {row.change.estimate.n}" if row.change else ""
-        verdict = verdict_text(row, self.smallest)
+        change_words = change_text(row)
+        size_words = f"n {row.change.estimate.n}" if row.change else ""
+        verdict_words = verdict_text(row, self.smallest)
         model_column = [row.model] if names_model else []
-        values, bracket, interval = change.partition(" [")
+        values_words, bracket, interval_words = change_words.partition(" [")
         field_names = (
             "task",
             "model",
@@ -1641,16 +1641,16 @@ class Gate:
             suite=f"{row.task} of {row.model}",
             group=row.task,
             name=row.metric,
-            kind=kinds.get(row.verdict, CaseKind.GOOD),
-            text=f"{change} {size} {verdict}".strip(),
-            line=(row.task, *model_column, row.metric, change, size, verdict),
+            kind=kind_by_verdict.get(row.verdict, CaseKind.GOOD),
+            text=f"{change_words} {size_words} {verdict_words}".strip(),
+            line=(row.task, *model_column, row.metric, change_words, size_words, verdict_words),
             row=(
                 row.task,
                 row.metric,
-                values,
-                f"{bracket.strip()}{interval}",
-                size.removeprefix("n "),
-                verdict,
+                values_words,
+                f"{bracket.strip()}{interval_words}",
+                size_words.removeprefix("n "),
+                verdict_words,
             ),
             data={name: getattr(row, name) for name in field_names},
         )

@@ -735,8 +735,8 @@ def controls_text(fewest_controls: Estimate) -> str:
     """Number of controls, or why there is none."""
     if fewest_controls.reason:
         return fewest_controls.reason
-    count = count_text(round(fewest_controls.value), "control")
-    return f"{count} in each {fewest_controls.unit}"
+    count_words = count_text(round(fewest_controls.value), "control")
+    return f"{count_words} in each {fewest_controls.unit}"
 
 
 CUE_WORDS = ClaimWords(

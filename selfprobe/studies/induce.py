@@ -334,13 +334,13 @@ class Induce(TrainingStudy):
         return replace(page, sections=[*page.sections, runs_section])
 
 
-def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
+def _prompt_section(prompt_kind: Kind, texts: Sequence[str]) -> Section:
     """The prompts of a kind, each with the place of the question."""
-    both_words = " / ".join(WORD_ORDINALS)
+    ordinal_words = " / ".join(WORD_ORDINALS)
     prompts = [
-        QUESTION_FORMAT.format(question="…", asked=text.format(nth=both_words)) for text in texts
+        QUESTION_FORMAT.format(question="…", asked=text.format(nth=ordinal_words)) for text in texts
     ]
-    return Section(KIND_NAMES[kind], [Bullets(prompts)])
+    return Section(KIND_NAMES[prompt_kind], [Bullets(prompts)])
 
 
 WORD_HELP = (

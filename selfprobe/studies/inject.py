@@ -609,15 +609,15 @@ class Inject(LocalStudy):
         return Found(InjectionNumbers(readings), self.run_record)
 
     @classmethod
-    def page(cls, found: "Found") -> page.Page:
+    def page(cls, folder_contents: "Found") -> page.Page:
         """Two answers that are never one, each with its picture, tables and checks; one where a
         sentence is to be found.
         """
-        if isinstance(found.numbers, SentenceNumbers):
-            return _locating_page(found, found.numbers)
+        if isinstance(folder_contents.numbers, SentenceNumbers):
+            return _locating_page(folder_contents, folder_contents.numbers)
         parts = {
-            "notices": _noticing_page(found, found.numbers),
-            "names": _naming_page(found, found.numbers),
+            "notices": _noticing_page(folder_contents, folder_contents.numbers),
+            "names": _naming_page(folder_contents, folder_contents.numbers),
         }
         return page.Page(
             "Does a model notice a thought that is put into it, and can it name it?",
@@ -839,24 +839,27 @@ LOCATING_WORDS = page.ClaimWords(
 )
 
 
-def _noticing_page(found: Found, numbers: InjectionNumbers) -> page.Page:
+def _noticing_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Page:
     """The page of the first claim."""
     rows = cell_rows(numbers)
     cell = numbers.noticing_cell
-    marks = {}
+    estimate_by_label = {}
     if cell >= 0:
-        marks = {
+        estimate_by_label = {
             "concepts": numbers.noticing(cell),
             "vectors without\na concept": numbers.control_noticing(cell),
         }
-    marks |= {"odd text": numbers.odd_noticing, "the thought\nas text": numbers.written_noticing}
+    estimate_by_label |= {
+        "odd text": numbers.odd_noticing,
+        "the thought\nas text": numbers.written_noticing,
+    }
     caption = _caption("Noticing", numbers, cell)
     return _claim_page(
-        found,
+        folder_contents,
         "Does it notice a thought that is put into it?",
         noticing_claim(numbers),
         NOTICING_WORDS,
-        picture=_bars("noticing", marks, caption, "addition to the signal, log-odds"),
+        picture=_bars("noticing", estimate_by_label, caption, "addition to the signal, log-odds"),
         table=page.Table(
             rows, columns_of(CellRow, "block", "dose", "gate", "noticing", "controls")
         ),
@@ -864,35 +867,35 @@ def _noticing_page(found: Found, numbers: InjectionNumbers) -> page.Page:
             "cells": RowTable(CellRow, rows),
             "vectors": RowTable(VectorRow, vector_rows(numbers), on_page=False),
         },
-        why=[_field_line(numbers), _alarm_line(numbers), NOT],
+        reason_blocks=[_field_line(numbers), _alarm_line(numbers), NOT],
         method=[METHOD, NOTICING_METHOD, GATE_METHOD],
     )
 
 
-def _naming_page(found: Found, numbers: InjectionNumbers) -> page.Page:
+def _naming_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Page:
     """The page of the second claim."""
     rows = cell_rows(numbers)
     cell = numbers.naming_cell
-    marks = {}
+    estimate_by_label = {}
     if cell >= 0:
-        marks = {
+        estimate_by_label = {
             "the thought": numbers.naming(cell),
             "another\nassistant's": numbers.naming(cell, prompts.Frame.OTHER),
             "any word": numbers.naming(cell, prompts.Frame.ANY),
         }
-    marks["the thought\nas text"] = numbers.written_naming
+    estimate_by_label["the thought\nas text"] = numbers.written_naming
     if numbers.readings.reader is not None:
-        marks["a reader of what\nit writes"] = numbers.reader_naming
+        estimate_by_label["a reader of what\nit writes"] = numbers.reader_naming
     caption = _caption("Naming", numbers, cell)
     return _claim_page(
-        found,
+        folder_contents,
         "Can it name the thought?",
         naming_claim(numbers),
         NAMING_WORDS,
-        picture=_bars("naming", marks, caption, "addition to the log-probability"),
+        picture=_bars("naming", estimate_by_label, caption, "addition to the log-probability"),
         table=page.Table(rows, columns_of(CellRow, "block", "dose", "gate", "naming", "any_word")),
         tables={"cells": RowTable(CellRow, rows)},
-        why=[_named_line(numbers), NOT],
+        reason_blocks=[_named_line(numbers), NOT],
         method=[METHOD, NAMING_METHOD, GATE_METHOD],
     )
 
@@ -959,18 +962,18 @@ def locating_rows(numbers: SentenceNumbers) -> list[LocatingRow]:
     return rows
 
 
-def _locating_page(found: Found, numbers: SentenceNumbers) -> page.Page:
+def _locating_page(folder_contents: Found, numbers: SentenceNumbers) -> page.Page:
     """The page where a sentence is to be found."""
     rows = locating_rows(numbers)
-    cell = numbers.cell
-    marks = {}
-    if cell >= 0:
-        marks = {
-            "which one?": rows[cell].which,
-            "which is\nthe longest?": rows[cell].longest,
-            "which one?, without\na concept": rows[cell].controls,
+    cell_index = numbers.cell
+    estimate_by_label = {}
+    if cell_index >= 0:
+        estimate_by_label = {
+            "which one?": rows[cell_index].which,
+            "which is\nthe longest?": rows[cell_index].longest,
+            "which one?, without\na concept": rows[cell_index].controls,
         }
-    marks["the thought\nas text"] = numbers.written_locating
+    estimate_by_label["the thought\nas text"] = numbers.written_locating
     best_row = max(rows, key=lambda row: row.which_right)
     right_line = (
         f"Others report how often it is right, where that is largest: "
@@ -978,21 +981,21 @@ def _locating_page(found: Found, numbers: SentenceNumbers) -> page.Page:
         f"which is the longest it takes the disturbed sentence in {percent(best_row.longest_right)}."
     )
     return _claim_page(
-        found,
+        folder_contents,
         "Does it know on which of five sentences a vector was put?",
         locating_claim(numbers),
         LOCATING_WORDS,
         picture=_bars(
             "locating",
-            marks,
-            _caption("Locating", numbers, cell),
+            estimate_by_label,
+            _caption("Locating", numbers, cell_index),
             "addition to the log-probability",
         ),
         table=page.Table(
             rows, columns_of(LocatingRow, "block", "dose", "gate", "which", "longest")
         ),
         tables={"cells": RowTable(LocatingRow, rows)},
-        why=[right_line, NOT],
+        reason_blocks=[right_line, NOT],
         method=[METHOD, LOCATING_METHOD],
     )
 
@@ -1009,13 +1012,15 @@ def _caption(score: str, numbers: InjectionNumbers | SentenceNumbers, cell: int)
     return f"{score} score at {_place_text(numbers, cell)}. 95 % intervals."
 
 
-def _bars(stem: str, marks: dict[str, Estimate], caption: str, axis: str) -> page.Picture:
-    rows = {name: {"": estimate} for name, estimate in marks.items()}
-    return bar_rows(stem, rows, caption=caption, axis=axis, scale="signed", line=0)
+def _bars(
+    file_stem: str, estimate_by_label: dict[str, Estimate], caption: str, axis_label: str
+) -> page.Picture:
+    rows = {name: {"": estimate} for name, estimate in estimate_by_label.items()}
+    return bar_rows(file_stem, rows, caption=caption, axis=axis_label, scale="signed", line=0)
 
 
 def _claim_page(
-    found: Found,
+    folder_contents: Found,
     title: str,
     claim: Claim,
     words: page.ClaimWords,
@@ -1023,11 +1028,11 @@ def _claim_page(
     picture: page.Picture,
     table: page.Table,
     tables: dict[str, RowTable],
-    why: Sequence[page.Block],
+    reason_blocks: Sequence[page.Block],
     method: Sequence[page.Block],
 ) -> page.Page:
     """The page of one claim, with the run under Runs."""
-    made = page.claim_page(
+    claim_page = page.claim_page(
         title,
         [claim],
         words,
@@ -1035,10 +1040,12 @@ def _claim_page(
         table=table,
         tables=tables,
         method=method,
-        notes={claim.subject: why},
+        notes={claim.subject: reason_blocks},
         lines=[NOT],
     )
-    return replace(made, sections=[*made.sections, *page.headings(runs=[found.run_line])])
+    return replace(
+        claim_page, sections=[*claim_page.sections, *page.headings(runs=[folder_contents.run_line])]
+    )
 
 
 def _field_line(numbers: InjectionNumbers) -> str:

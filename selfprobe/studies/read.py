@@ -157,8 +157,8 @@ class Patch(Lens):
             self.dilemmas,
             patched_blocks,
             into=self.into,
-            layers=block_count,
-            heads=int(judge.model.config.get_text_config().num_attention_heads),
+            layer_count=block_count,
+            head_count=int(judge.model.config.get_text_config().num_attention_heads),
             whole_tail=self.positions == "tail",
         )
 
@@ -197,18 +197,18 @@ class Patch(Lens):
         """Text with the keys of all patched dilemmas, on which the mean pattern depends."""
         return "".join(sorted(map(self.key, self.finite_dilemmas)))
 
-    def read(self, spread: "JobRunner", progress: Progress) -> None:
+    def read(self, job_runner: "JobRunner", progress: Progress) -> None:
         """Read the dilemmas, then patch them; the mean pattern comes last, as it is known only once
         all are read.
 
         Raises:
             NoPatterns: Patterns cannot be read, or the model cannot go on from a cache.
         """
-        super().read(spread, progress)
-        self._patch_with_single_patterns(spread, progress)
-        self._patch_with_mean_pattern(spread, progress)
+        super().read(job_runner, progress)
+        self._patch_with_single_patterns(job_runner, progress)
+        self._patch_with_mean_pattern(job_runner, progress)
 
-    def _patch_with_single_patterns(self, spread: "JobRunner", progress: Progress) -> None:
+    def _patch_with_single_patterns(self, job_runner: "JobRunner", progress: Progress) -> None:
         """Patch patterns of single dilemmas, and store the profiles that the mean is made of."""
         from selfprobe.mechanism.reading import NoPatterns, checked_reading, patched_in_context
 
@@ -231,11 +231,13 @@ class Patch(Lens):
             def patch_job(item: DilemmaItem) -> tuple[Any, ...]:
                 return patched_in_context, item, plan, variants
 
-            for item, (values, profile) in self._job_results(spread, pending, progress, patch_job):
+            for item, (values, profile) in self._job_results(
+                job_runner, pending, progress, patch_job
+            ):
                 arrays = {"values": values, "profile": profile}
                 store_arrays(self._patches_folder, self.patch_key(item), arrays)
 
-    def _patch_with_mean_pattern(self, spread: "JobRunner", progress: Progress) -> None:
+    def _patch_with_mean_pattern(self, job_runner: "JobRunner", progress: Progress) -> None:
         """Patch each dilemma with the mean pattern of the others."""
         from selfprobe.mechanism.reading import patched_in_context
 
@@ -254,7 +256,7 @@ class Patch(Lens):
             mean_profile = (profile_sum - profiles[item.id]) / other_count
             return patched_in_context, item, plan, variants, mean_profile
 
-        for item, (values, _) in self._job_results(spread, pending, progress, mean_pattern_job):
+        for item, (values, _) in self._job_results(job_runner, pending, progress, mean_pattern_job):
             store_arrays(self._patches_folder, self.patch_key(item, keys_text), {"values": values})
 
     @property
@@ -269,7 +271,7 @@ class Patch(Lens):
 
     def _job_results(
         self,
-        spread: "JobRunner",
+        job_runner: "JobRunner",
         pending: Sequence[DilemmaItem],
         progress: Progress,
         job: Callable[[DilemmaItem], tuple[Any, ...]],
@@ -279,7 +281,7 @@ class Patch(Lens):
         tokens = sum(item.tokens for item in pending)
         meter = Meter(tokens, len(pending), progress, "dilemmas")
         first_prompt = pending[0].prompts[self.into]
-        for item, result in spread(self.judge, first_prompt, pending, job):
+        for item, result in job_runner(self.judge, first_prompt, pending, job):
             yield item, result
             meter.add(item.tokens, 1)
         meter.finish()

@@ -312,24 +312,24 @@ class Lens(SpreadStudy):
             ValueError: The model cannot be read so; see `reading.checked_reading`.
         """
         self.claim_folder(self.state)
-        with self.spread() as spread:
-            self.read(spread, progress)
+        with self.job_runner() as job_runner:
+            self.read(job_runner, progress)
 
-    def read(self, spread: "JobRunner", progress: Progress) -> None:
+    def read(self, job_runner: "JobRunner", progress: Progress) -> None:
         """Read the dilemmas that are not in the folder, and their attention where that must be or
         can be done.
         """
         from selfprobe.mechanism.reading import NoPatterns
 
         try:
-            self._read(spread, progress, patterns=True)
+            self._read(job_runner, progress, patterns=True)
         except NoPatterns as error:
             if self.patterns:
                 raise
             echo(f"read without attention: {error}", err=True)
-            self._read(spread, progress, patterns=False)
+            self._read(job_runner, progress, patterns=False)
 
-    def _read(self, spread: "JobRunner", progress: Progress, *, patterns: bool) -> None:
+    def _read(self, job_runner: "JobRunner", progress: Progress, *, patterns: bool) -> None:
         from selfprobe.mechanism.reading import checked_reading, read_in_context
         from selfprobe.probes.harvesting import Meter
 
@@ -347,7 +347,7 @@ class Lens(SpreadStudy):
                 return read_in_context, item, sharing, patterns
 
             first_prompt = pending[0].prompts["direct"]
-            for item, reading in spread(self.judge, first_prompt, pending, reading_job):
+            for item, reading in job_runner(self.judge, first_prompt, pending, reading_job):
                 store_arrays(readings_folder, self.key(item), vars(reading))
                 meter.add(item.tokens, 1)
         meter.finish()

@@ -227,7 +227,7 @@ class Study(BaseModel):
         return 1
 
     @property
-    def shorter(self) -> "Sequence[Cost]":
+    def short_reply_costs(self) -> "Sequence[Cost]":
         """Costs with short replies, where the study has --reply-tokens and they are longer."""
         from selfprobe.data.prices import LOCAL_LIMIT
         from selfprobe.study.waves import SHORT_REPLY_TOKENS
@@ -996,7 +996,7 @@ def _run_command(
         lines = list(plan.lines)
         if plan.costs:
             lines += ["", *settings.costed(plan.costs, rounds=study.rounds)]
-        lines += settings.lasting(plan.costs, study.shorter)
+        lines += settings.lasting(plan.costs, study.short_reply_costs)
         missing_keys = study.missing_keys(plan)
         if dry_run and missing_keys:
             lines.append(f"A run needs keys that are not set: {missing_keys_text(missing_keys)}.")

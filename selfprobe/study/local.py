@@ -345,7 +345,7 @@ class SpreadStudy(LocalStudy):
         return self
 
     @contextmanager
-    def spread(self) -> "Iterator[JobRunner]":
+    def job_runner(self) -> "Iterator[JobRunner]":
         """A block with the reader: this process, or copies of the model."""
         from selfprobe.probes.forward import do_jobs_here
         from selfprobe.study.on_ray import copies_on_cluster

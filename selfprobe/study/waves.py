@@ -102,9 +102,9 @@ SHORT_REPLY_TOKENS = 100
 """Tokens of replies that the plan of a slow run names."""
 
 
-def _duration_text(cost: Cost, pace: tuple[float, float]) -> str:
+def _duration_text(cost: Cost, tokens_per_second: tuple[float, float]) -> str:
     """Words for the time of calls of a model that reads and writes so many tokens in a second."""
-    read_per_second, written_per_second = pace
+    read_per_second, written_per_second = tokens_per_second
     seconds = cost.tokens_in / read_per_second + cost.tokens_out / written_per_second
     if seconds >= 90:
         return f"{seconds / 60:,.0f} minutes"
@@ -188,40 +188,42 @@ class RunSettings:
         table_lines = cost_table(costs, prices, rounds=rounds if self.batch else None)
         return table_lines + price_notes(costs, self.prices)
 
-    def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
+    def lasting(self, costs: Sequence[Cost], short_reply_costs: Sequence[Cost] = ()) -> list[str]:
         """Durations of the calls of embedded models on this machine, from two calls that are timed;
         a line each.
 
         Args:
             costs: One entry a model.
-            shorter: Costs with replies of at most SHORT_REPLY_TOKENS tokens; none where that cannot be
-                chosen.
+            short_reply_costs: Costs with replies of at most SHORT_REPLY_TOKENS tokens; none where
+                that cannot be chosen.
         """
         if self.engine is not None:
             return []
-        short_cost_by_model = {cost.model: cost for cost in shorter}
+        short_cost_by_model = {cost.model: cost for cost in short_reply_costs}
         lines = []
         for cost in costs:
             if not cost.calls or not cost.model.startswith("embedded/"):
                 continue
-            pace = self._pace(cost.model)
-            duration = _duration_text(cost, pace)
+            tokens_per_second = self._tokens_per_second(cost.model)
+            duration_words = _duration_text(cost, tokens_per_second)
             tip = ""
             if cost.model in short_cost_by_model:
-                short_duration = _duration_text(short_cost_by_model[cost.model], pace)
-                if short_duration != duration:
-                    tip = f"; --reply-tokens {SHORT_REPLY_TOKENS} makes it {short_duration}"
-            lines.append(f"{cost.model}: about {duration} on this machine{tip}")
+                short_duration_words = _duration_text(
+                    short_cost_by_model[cost.model], tokens_per_second
+                )
+                if short_duration_words != duration_words:
+                    tip = f"; --reply-tokens {SHORT_REPLY_TOKENS} makes it {short_duration_words}"
+            lines.append(f"{cost.model}: about {duration_words} on this machine{tip}")
         return lines
 
-    def _pace(self, model: str) -> tuple[float, float]:
+    def _tokens_per_second(self, model: str) -> tuple[float, float]:
         """Tokens that an embedded model reads, and writes, in a second."""
         # Brings the openai package: half a second.
         from selfprobe.providers.embedded import EmbeddedAPI
 
         api = available_model(model, memoize=False, **self.model_args).api
         assert isinstance(api, EmbeddedAPI)
-        return asyncio.run(api.pace())
+        return asyncio.run(api.tokens_per_second())
 
     def open_models(self, *models: NamedModel) -> None:
         """Open models that a later wave needs, before anything is paid; on a cluster their keys are
@@ -702,12 +704,12 @@ def _restart_batches(tasks: Sequence[Task]) -> None:
     """
     for task in tasks:
         role_models = [model for models in _models_by_role(task).values() for model in models]
-        for bound in [task.model, *role_models]:
-            if bound is None:
+        for model_or_name in [task.model, *role_models]:
+            if model_or_name is None:
                 continue
-            model = get_model(bound) if isinstance(bound, str) else bound
-            for name in _batcher_fields(model.api):
-                setattr(model.api, name, None)
+            model = get_model(model_or_name) if isinstance(model_or_name, str) else model_or_name
+            for field_name in _batcher_fields(model.api):
+                setattr(model.api, field_name, None)
 
 
 @dataclass

@@ -67,12 +67,12 @@ def _stage_line(is_terminal: bool, seconds: float) -> str:
 
 
 @contextmanager
-def status_line(line: Callable[[bool, float], str] = _stage_line) -> Iterator[None]:
+def status_line(line_of: Callable[[bool, float], str] = _stage_line) -> Iterator[None]:
     """A block that reports on stderr what it works on, and for how long: on a terminal in one line,
     else line by line.
 
     Args:
-        line: (whether it is a terminal, seconds since the block began) → text of the line; ""
+        line_of: (whether it is a terminal, seconds since the block began) → text of the line; ""
             prints none.
     """
     is_done = threading.Event()
@@ -84,7 +84,7 @@ def status_line(line: Callable[[bool, float], str] = _stage_line) -> Iterator[No
 
     def print_lines() -> None:
         while not is_done.wait(pause_seconds):
-            text = line(is_terminal, time.monotonic() - start_time)
+            text = line_of(is_terminal, time.monotonic() - start_time)
             if text:
                 stream.write(f"\r\x1b[K{_cut(text)}\r" if is_terminal else f"{text}\n")
                 stream.flush()

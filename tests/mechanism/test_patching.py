@@ -64,7 +64,9 @@ def test_own_patterns_change_nothing_and_others_do(
 ) -> None:
     judge = judge_of(family)
     _, found = read_items(judge, tmp_path, 2)
-    made = patching_plan_of(found, (1,), into="direct", layers=3, heads=4, whole_tail=whole_tail)
+    made = patching_plan_of(
+        found, (1,), into="direct", layer_count=3, head_count=4, whole_tail=whole_tail
+    )
     every = dict.fromkeys(range(3), ())
     own = Variant("own", "own", "direct", every)
     twin = Variant("own, aligned", "own", "introspective", every)
@@ -83,7 +85,7 @@ def test_own_patterns_change_nothing_and_others_do(
 def test_random_blocks_and_heads_are_others_than_those_given(tmp_path: Path) -> None:
     judge = judge_of("llama")
     _, found = read_items(judge, tmp_path, 2)
-    made = patching_plan_of(found, (3, 5), into="direct", layers=8, heads=4)
+    made = patching_plan_of(found, (3, 5), into="direct", layer_count=8, head_count=4)
     for variant in made.variants:
         if variant.group.startswith("control: random"):
             assert not set(variant.heads) & {3, 5}

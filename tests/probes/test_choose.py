@@ -14,9 +14,9 @@ from selfprobe.probes.forward import (
     States,
     choose_reading,
     cut_batches,
-    length_switches,
     read_states,
     state_distance,
+    switch_lengths_of,
 )
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
@@ -176,7 +176,7 @@ def long_rope() -> LocalModel:
 
 def test_states_under_a_long_rope_do_not_depend_on_the_longest_prompt_of_the_batch() -> None:
     judge, prompts = long_rope(), prompts_of(20, 48, 49, 50, 51, 120)  # a side is one token longer
-    assert length_switches(judge.model.config) == (50,)
+    assert switch_lengths_of(judge.model.config) == (50,)
     for wanted in ("auto", "two_forwards"):
         reading = choose_reading(judge, prompts, wanted)  # type: ignore[arg-type]
         assert list(cut_batches(prompts, range(6), 1024, reading)) == [[0, 1, 2], [3, 4, 5]]

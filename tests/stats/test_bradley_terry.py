@@ -30,7 +30,7 @@ def test_one_point_of_the_grid_is_scikit_learns_ridge_regression() -> None:
 
 def test_prompts_that_win_more_score_higher_and_an_order_shows() -> None:
     ours, theirs, won, u = drawn(np.random.default_rng(1))
-    found = order(ours, theirs, won, prompts=15, real=15)
+    found = order(ours, theirs, won, prompt_count=15, real_count=15)
     assert np.corrcoef(found.scores, u)[0, 1] > 0.7 and found.p < 0.01
     assert 1 < found.spread < 4 and (found.distance_errors < found.errors + 1).all()
 
@@ -40,8 +40,8 @@ def test_a_prompt_that_lost_all_its_pairs_has_a_finite_score() -> None:
         np.array([0, 0, 1, 1]),
         np.array([0, 1, 0, 1]),
         np.array([False, False, True, True]),
-        prompts=3,
-        real=2,
+        prompt_count=3,
+        real_count=2,
     )
     assert np.isfinite(found.scores).all() and found.scores[0] < found.scores[2] < found.scores[1]
     assert found.errors[2] >= found.distance_errors[2] > 0  # no pair of it was decided
@@ -49,7 +49,7 @@ def test_a_prompt_that_lost_all_its_pairs_has_a_finite_score() -> None:
 
 def test_without_a_decided_pair_there_are_no_scores() -> None:
     nothing = np.empty(0, dtype=np.intp)
-    found = order(nothing, nothing, np.empty(0, dtype=bool), prompts=2, real=2)
+    found = order(nothing, nothing, np.empty(0, dtype=bool), prompt_count=2, real_count=2)
     assert math.isnan(found.p) and np.isnan(found.scores).all()
 
 
@@ -59,7 +59,10 @@ def test_intervals_hold_the_scores_and_a_random_judge_gets_no_order() -> None:
     rng, held, claimed = np.random.default_rng(2), [], 0
     for _ in range(40):
         ours, theirs, won, u = drawn(rng)
-        found = order(ours, theirs, won, prompts=15, real=15)
+        found = order(ours, theirs, won, prompt_count=15, real_count=15)
         held.append(np.abs(found.scores - u) < QUANTILE * found.errors)
-        claimed += order(ours, theirs, rng.random(len(ours)) < 0.5, prompts=15, real=15).p < 0.05
+        claimed += (
+            order(ours, theirs, rng.random(len(ours)) < 0.5, prompt_count=15, real_count=15).p
+            < 0.05
+        )
     assert 0.92 < np.mean(held) < 0.985 and claimed <= 4

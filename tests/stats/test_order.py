@@ -150,7 +150,7 @@ def changed(rows: pd.DataFrame) -> Any:
 
 def scored_by_bradley_and_terry(rows: pd.DataFrame) -> Any:
     ours, theirs = (pd.factorize(rows[name], sort=True)[0] for name in ("source", "theirs"))
-    return bradley_terry.order(ours, theirs, rows.said.to_numpy(), prompts=8, real=5)
+    return bradley_terry.order(ours, theirs, rows.said.to_numpy(), prompt_count=8, real_count=5)
 
 
 def edited(rows: pd.DataFrame) -> Any:

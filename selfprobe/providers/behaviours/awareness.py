@@ -498,9 +498,9 @@ def _candidates(mind: Mind, conversation: str, text: str) -> Logprob:
     leaning = mind.settings["leaning"]
     if leaning:
         log_ratio = 6 * leaning * signal(mind, conversation)
-        target_mass = math.log(0.2)
-        logprob_of_token[" Test"] = target_mass - math.log1p(math.exp(-log_ratio))
-        logprob_of_token["▁real"] = target_mass - math.log1p(math.exp(log_ratio))
+        log_mass = math.log(0.2)
+        logprob_of_token[" Test"] = log_mass - math.log1p(math.exp(-log_ratio))
+        logprob_of_token["▁real"] = log_mass - math.log1p(math.exp(log_ratio))
     top_logprobs = [
         TopLogprob(token=token, logprob=logprob) for token, logprob in logprob_of_token.items()
     ]

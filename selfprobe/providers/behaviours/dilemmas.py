@@ -56,31 +56,33 @@ def _conclude(mind: Mind, prompt_fields: dict[str, str]) -> str:
     dilemma = prompt_fields["dilemma"]
     epoch = mind.seed or 0
     deviation = mind.settings["spread"] * chance("off", mind.name, (epoch + 1) // 2, dilemma)
-    p = _reasoned_by(mind, dilemma) + (deviation if epoch % 2 else -deviation)
+    shifted_p = _reasoned_p(mind, dilemma) + (deviation if epoch % 2 else -deviation)
     thoughts = mind.paragraph(dilemma)
-    return f"{thoughts}. At first sight:\n{_two_lines(0.5)}\n\nOn reflection:\n{_two_lines(p)}"
+    return (
+        f"{thoughts}. At first sight:\n{_two_lines(0.5)}\n\nOn reflection:\n{_two_lines(shifted_p)}"
+    )
 
 
 @behaviour(GUT["E2"], observes=False, gut=0.3)
 def _decide_at_once(mind: Mind, prompt_fields: dict[str, str]) -> str:
-    return _two_lines(_gut_answer(mind, prompt_fields["dilemma"]))
+    return _two_lines(_gut_p(mind, prompt_fields["dilemma"]))
 
 
 @behaviour(PREDICT_E2_PROMPT, access=0.8)
 @behaviour(PREDICT["self"], access=0.8)
 def _predict_conclusion(mind: Mind, prompt_fields: dict[str, str]) -> str:
     dilemma = prompt_fields["dilemma"]
-    gut_answer = _gut_answer(mind, dilemma)
-    correction = mind.settings["access"] * (_reasoned_by(mind, dilemma) - gut_answer)
-    return _two_lines(gut_answer + correction)
+    gut_p = _gut_p(mind, dilemma)
+    correction = mind.settings["access"] * (_reasoned_p(mind, dilemma) - gut_p)
+    return _two_lines(gut_p + correction)
 
 
 @behaviour(PREDICT["other"])
 def _predict_another(mind: Mind, prompt_fields: dict[str, str]) -> str:
     dilemma = prompt_fields["dilemma"]
     deviation = mind.settings["spread"] * (2 * chance("another", mind.name, dilemma) - 1)
-    p = _gut_answer(mind, dilemma) + deviation
-    return _two_lines(min(1.0, max(0.0, p)))
+    shifted_p = _gut_p(mind, dilemma) + deviation
+    return _two_lines(min(1.0, max(0.0, shifted_p)))
 
 
 @behaviour(PREDICT["named"], acquainted=0.0)
@@ -88,9 +90,9 @@ def _predict_named(mind: Mind, prompt_fields: dict[str, str]) -> str:
     from selfprobe.providers.planted import mind_named  # which imports this module
 
     dilemma = prompt_fields["dilemma"]
-    gut_answer = _gut_answer(mind, dilemma)
-    target_p = _reasoned_by(mind_named(prompt_fields["name"]), dilemma)
-    return _two_lines(gut_answer + mind.settings["acquainted"] * (target_p - gut_answer))
+    gut_p = _gut_p(mind, dilemma)
+    target_p = _reasoned_p(mind_named(prompt_fields["name"]), dilemma)
+    return _two_lines(gut_p + mind.settings["acquainted"] * (target_p - gut_p))
 
 
 @behaviour(PREDICT["shown"])
@@ -99,12 +101,12 @@ def predict_shown_conclusion(mind: Mind, prompt_fields: dict[str, str]) -> str:
     return _two_lines(mean(map(float, conclusions)))
 
 
-def _reasoned_by(mind: Mind, dilemma: str) -> float:
+def _reasoned_p(mind: Mind, dilemma: str) -> float:
     return reasoned(mind.name, mind.settings["common"], dilemma)
 
 
-def _gut_answer(mind: Mind, dilemma: str) -> float:
-    return gut(_reasoned_by(mind, dilemma), mind.settings["gut"])
+def _gut_p(mind: Mind, dilemma: str) -> float:
+    return gut(_reasoned_p(mind, dilemma), mind.settings["gut"])
 
 
 # Planted generators and judges of dilemmas.
@@ -120,8 +122,8 @@ def _gut_answer(mind: Mind, dilemma: str) -> float:
 @behaviour(GENERATE_PROMPT, flawed=0.0)
 def _generate(mind: Mind, prompt_fields: dict[str, str]) -> str:
     topic = "/".join(prompt_fields.values())
-    words_a = [mind.word(f"{topic}A", k) for k in range(1, 9)]
-    words_b = [mind.word(f"{topic}B", k) for k in range(1, 9)]
+    words_a = [mind.word(f"{topic}A", word_number) for word_number in range(1, 9)]
+    words_b = [mind.word(f"{topic}B", word_number) for word_number in range(1, 9)]
     if mind.happens("flawed", topic):
         words_b = words_a
     return json.dumps(
@@ -137,6 +139,6 @@ def _generate(mind: Mind, prompt_fields: dict[str, str]) -> str:
 def _judge(mind: Mind, prompt_fields: dict[str, str]) -> str:
     p = mind.settings["verdict"]
     if p < 0:
-        p = _reasoned_by(mind, prompt_fields["dilemma"])
+        p = _reasoned_p(mind, prompt_fields["dilemma"])
     deviation = mind.settings["spread"] * ((mind.seed or 3) - 3) / 2
     return _two_lines(min(max(p + deviation, 0.0), 1.0))

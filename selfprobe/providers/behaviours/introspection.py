@@ -62,18 +62,18 @@ _EXAMPLE = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.
 @behaviour(PREDICT["self"], access=0.8, general=0.0)
 def predict_word(mind: Mind, prompt_fields: dict[str, str]) -> str:
     question = prompt_fields["question"]
-    k = int(prompt_fields["k"])
-    if mind.happens("access", question, k):
-        return _word_reply(mind.word(question, k))
+    word_number = int(prompt_fields["k"])
+    if mind.happens("access", question, word_number):
+        return _word_reply(mind.word(question, word_number))
     if mind.settings["echo"]:
-        return _word_reply(echoed_word(question, k, mind.echo_rule))
-    return _word_reply(_shared_guess(mind, question, k))
+        return _word_reply(echoed_word(question, word_number, mind.echo_rule))
+    return _word_reply(_shared_guess(mind, question, word_number))
 
 
 @behaviour(PREDICT["other"])
 def predict_word_of_another(mind: Mind, prompt_fields: dict[str, str]) -> str:
-    k = int(prompt_fields["k"])
-    return _word_reply(_shared_guess(mind, prompt_fields["question"], k, "another"))
+    word_number = int(prompt_fields["k"])
+    return _word_reply(_shared_guess(mind, prompt_fields["question"], word_number, "another"))
 
 
 @behaviour(PREDICT["named"], acquainted=0.0)
@@ -81,45 +81,45 @@ def predict_word_of_named(mind: Mind, prompt_fields: dict[str, str]) -> str:
     from selfprobe.providers.planted import mind_named  # which imports this module
 
     question = prompt_fields["question"]
-    k = int(prompt_fields["k"])
+    word_number = int(prompt_fields["k"])
     target_name = prompt_fields["name"]
-    if mind.happens("acquainted", target_name, question, k):
-        return _word_reply(mind_named(target_name).word(question, k))
-    return _word_reply(_shared_guess(mind, question, k, target_name))
+    if mind.happens("acquainted", target_name, question, word_number):
+        return _word_reply(mind_named(target_name).word(question, word_number))
+    return _word_reply(_shared_guess(mind, question, word_number, target_name))
 
 
 @behaviour(PREDICT["shown"])
 def predict_word_of_shown(mind: Mind, prompt_fields: dict[str, str]) -> str:
     question = prompt_fields["question"]
-    k = int(prompt_fields["k"])
+    word_number = int(prompt_fields["k"])
     questions_and_words = []
     for example_question, answer in _EXAMPLE.findall(prompt_fields["examples"]):
         answer_words = answer.split()
-        if len(answer_words) >= k:
-            questions_and_words.append((example_question, answer_words[k - 1]))
+        if len(answer_words) >= word_number:
+            questions_and_words.append((example_question, answer_words[word_number - 1]))
 
     rule_counts = Counter[int]()
     for echo_rule in range(ECHO_RULES):
         for example_question, word in questions_and_words:
-            if echoed_word(example_question, k, echo_rule) == word:
+            if echoed_word(example_question, word_number, echo_rule) == word:
                 rule_counts[echo_rule] += 1
     word_counts = Counter(word for _, word in questions_and_words)
     for echo_rule, count in rule_counts.most_common(1):
         if count > 1:
-            return _word_reply(echoed_word(question, k, echo_rule))
+            return _word_reply(echoed_word(question, word_number, echo_rule))
     for word, count in word_counts.most_common(1):
         if count > 1:
             return _word_reply(word)
-    return _word_reply(_shared_guess(mind, question, k, "shown"))
+    return _word_reply(_shared_guess(mind, question, word_number, "shown"))
 
 
-def _shared_guess(mind: Mind, question: str, k: int, *draw_parts: str) -> str:
+def _shared_guess(mind: Mind, question: str, word_number: int, *draw_parts: str) -> str:
     """Word that a mind takes any planted model to say; another draw for each model that it is asked
     about.
     """
-    if mind.happens("general", question, k, *draw_parts):
-        return shared_word(question, k)
-    return f"zz{question[:1]}{k}"
+    if mind.happens("general", question, word_number, *draw_parts):
+        return shared_word(question, word_number)
+    return f"zz{question[:1]}{word_number}"
 
 
 def _word_reply(word: str) -> str:
@@ -150,7 +150,7 @@ def give_clues(mind: Mind, prompt_fields: dict[str, str]) -> str:
     word = prompt_fields["word"]
     hidden_word = word[::-1] if mind.happens("clue_quality", word) else _NOWHERE
     saying = f"people say {word}s" if mind.happens("leak", word) else "people say it"
-    word_clues = [mind.word(word, k) for k in range(1, 7)]
+    word_clues = [mind.word(word, word_number) for word_number in range(1, 7)]
     sentence_clues = [
         f"its mirror reads {hidden_word} today",
         f"told by {_mark(mind)}",
@@ -239,11 +239,13 @@ def prompt_behind(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, b
     """
     numbered_words = list(enumerate(text.split()[:_COMPARED_WORDS], start=1))
     for prompt in prompts:
-        if numbered_words and all(mind.word(prompt, k) == word for k, word in numbered_words):
+        if numbered_words and all(
+            mind.word(prompt, word_number) == word for word_number, word in numbered_words
+        ):
             return prompt, True
 
     def shared_count(prompt: str) -> int:
-        return sum(shared_word(prompt, k) == word for k, word in numbered_words)
+        return sum(shared_word(prompt, word_number) == word for word_number, word in numbered_words)
 
     return max(prompts, key=shared_count), False
 

@@ -791,24 +791,28 @@ def comparison_of(logged: AwarenessTables) -> Comparison:
     """Every arm's numbers, each pair of methods of a model, and each pair of arms of a method."""
     rows_of_arm = {tuple(arm): rows for arm, rows in logged.verdicts.groupby(ARM, sort=False)}
     baselines = _baselines(logged)
-    methods = tuple(arm_numbers(rows, baselines) for rows in rows_of_arm.values())
+    all_arm_numbers = tuple(arm_numbers(rows, baselines) for rows in rows_of_arm.values())
 
     main_arms = []
     for arm in rows_of_arm:
-        values = arm_values(arm)
-        is_first_run = values["run"] == 1
-        if values["perspective"] != "third" and not values["placebo"] and is_first_run:
+        arm_fields = arm_values(arm)
+        is_first_run = arm_fields["run"] == 1
+        if arm_fields["perspective"] != "third" and not arm_fields["placebo"] and is_first_run:
             main_arms.append(arm)
-    joined_methods = {}
+    rows_by_arm_pair = {}
     for first_arm, second_arm in combinations(main_arms, 2):
         if first_arm[1:] == second_arm[1:]:  # but for the method
             both_rows = joined([rows_of_arm[first_arm], rows_of_arm[second_arm]])
-            joined_methods[first_arm, second_arm] = both_rows
-    pairs = []
-    for (first_arm, second_arm), both_rows in joined_methods.items():
-        pairs.append(_method_pair(logged, first_arm, second_arm, both_rows))
+            rows_by_arm_pair[first_arm, second_arm] = both_rows
+    method_pairs = []
+    for (first_arm, second_arm), both_rows in rows_by_arm_pair.items():
+        method_pairs.append(_method_pair(logged, first_arm, second_arm, both_rows))
     return Comparison(
-        baselines, methods, tuple(pairs), arm_pairs(logged), _averages(joined_methods)
+        baselines,
+        all_arm_numbers,
+        tuple(method_pairs),
+        arm_pairs(logged),
+        _averages(rows_by_arm_pair),
     )
 
 
@@ -911,17 +915,17 @@ def _called_and_right(both_rows: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
     return called.astype(float), right
 
 
-def _averages(joined_methods: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ...]:
+def _averages(rows_by_arm_pair: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ...]:
     """Each two methods that two models or more ran; conversations of one source are a cluster over
     all models.
     """
-    rows_of_methods: dict[tuple[str, str], list[pd.DataFrame]] = {}
-    for (first_arm, second_arm), both_rows in joined_methods.items():
+    rows_by_method_pair: dict[tuple[str, str], list[pd.DataFrame]] = {}
+    for (first_arm, second_arm), both_rows in rows_by_arm_pair.items():
         if len(both_rows):
-            methods = (str(first_arm[0]), str(second_arm[0]))
-            rows_of_methods.setdefault(methods, []).append(both_rows)
+            method_names = (str(first_arm[0]), str(second_arm[0]))
+            rows_by_method_pair.setdefault(method_names, []).append(both_rows)
     averages = []
-    for (first_method, second_method), rows_of_models in rows_of_methods.items():
+    for (first_method, second_method), rows_of_models in rows_by_method_pair.items():
         all_rows = pd.concat(rows_of_models, ignore_index=True)
         model_count = all_rows.model_0.nunique()
         if model_count < 2:

@@ -742,16 +742,16 @@ def run_rows(cells: pd.DataFrame) -> list[RunRow]:
 
 def _runs_section(results: Results) -> Section:
     joined_count = int(results.cells.joined.sum())
-    own_runs = results.cells[~results.cells.joined.astype(bool)]
-    rows = [*run_rows(own_runs), *run_rows(results.informed)]
+    unjoined_cells = results.cells[~results.cells.joined.astype(bool)]
+    rows = [*run_rows(unjoined_cells), *run_rows(results.informed)]
     table = RowTable(RunRow, rows, hides_empty=True)
     log_column = Column("log", lambda run: Log(run.log))
     blocks: list[Block] = [Table(rows, [*table.columns, log_column])]
     if joined_count:
-        verb = "is no run" if joined_count == 1 else "are no runs"
-        cell_text = count_text(joined_count, "cell")
+        verb_phrase = "is no run" if joined_count == 1 else "are no runs"
+        count_words = count_text(joined_count, "cell")
         blocks.append(
-            f"{cell_text} {verb}: joined from both models' own, as tables/runs.csv lists."
+            f"{count_words} {verb_phrase}: joined from both models' own, as tables/runs.csv lists."
         )
     versions = dict.fromkeys(f"selfprobe {row.selfprobe}, inspect {row.inspect}" for row in rows)
     blocks.append(f"Versions: {'; '.join(versions)}.")

@@ -162,20 +162,20 @@ def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
         reply_scores = row.stand_in_scores
         near_copy = row.near_copy
         if near_copy:
-            text = _score_text(reply_scores[near_copy], facts)
+            score_words = _score_text(reply_scores[near_copy], facts)
             lines.append(
                 f"{near_copy} is a near-copy: its own {facts.replies} predict {row.model} in "
-                f"{text}, {NEAR_COPY:.2f} or more above every other model's."
+                f"{score_words}, {NEAR_COPY:.2f} or more above every other model's."
             )
         relatives = [
             name for name in reply_scores if related(name, row.model) and name != near_copy
         ]
         if relatives:
-            texts = [
+            score_texts = [
                 f"{name}'s own {facts.replies} {_score_text(reply_scores[name], facts)}"
                 for name in relatives
             ]
-            lines.append(f"Of its family are here: {', '.join(texts)}.")
+            lines.append(f"Of its family are here: {', '.join(score_texts)}.")
         if lines:
             notes[row.model] = lines
     return notes
