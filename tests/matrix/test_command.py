@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.embed import _load
+from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
 from selfprobe.study.described import unopened_models
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
@@ -90,19 +92,52 @@ def test_config_may_be_an_option_or_the_argument_and_tasks_that_are_run_by_name_
     assert both.exit_code == 2 and "two configurations" in both.output and "give one" in both.output
 
 
-def test_a_size_that_can_see_nothing_is_said() -> None:
-    five = ",".join(f"planted/{name}" for name in "abcde")
-    done = called("--models", five, "--tasks", "kth_word", "--limit", "3", "--dry-run")
-    assert (
-        "even perfect self-knowledge is named in fewer than 80 % of such matrices (3 items"
-        in done.output
+SIZES_AND_POWER = {
+    (5, 3): r"even 50, a full score, are too few\.",
+    (5, 60): r"even 50, a full score, are too few; with 8 models, (39|4\d)\.",
+    (5, 100): r"it takes about 3\d; with 8 models, 3\d\.",
+    (8, 100): r"it takes about 3\d\.",
+}
+
+
+@pytest.mark.parametrize(("size", "items"), SIZES_AND_POWER)
+def test_a_plan_says_what_advantage_is_named_with_these_items_and_with_any_number(
+    size: int, items: int
+) -> None:
+    models = ",".join(f"planted/{name}" for name in "abcdefgh"[:size])
+    done = called("--models", models, "--tasks", "kth_word", "--limit", str(items), "--dry-run")
+    plan = " ".join(done.output.split())
+    with_any_number = r"about (\d+) points or more, however many items you ask"
+    if size < 8:
+        with_any_number += r"; with 8, by (\d+)"
+    with_these = SIZES_AND_POWER[size, items]
+    found = re.search(
+        rf"With {size} models a model is named only if it beats the others by {with_any_number}\. "
+        rf"With these {items} items {with_these} \(Named in 80 % of such matrices; ",
+        plan,
     )
-    enough = called("--models", five, "--tasks", "kth_word", "--limit", "100", "--dry-run")
+    assert found, plan
+
+    limits = [
+        planned_detectable_advantage(
+            count, ENDLESS_ITEMS, tests=count, rng=np.random.default_rng(0)
+        )
+        for count in (size, 8)
+    ]
+    stated = found.groups()[: 2 if size < 8 else 1]
+    assert stated == tuple(str(round(100 * limit)) for limit in limits[: len(stated)])
+
+
+def test_a_plan_of_four_models_and_many_tasks_says_that_no_advantage_is_enough() -> None:
+    models = ",".join(f"planted/{name}" for name in "abcd")
+    tasks = "kth_word,ethical_dilemma,heads_up"
+    done = called("--models", models, "--tasks", tasks, "--limit", "10", "--dry-run")
+    plan = " ".join(done.output.split())
     assert re.search(
-        r"a model is named if it is about 0\.[34]\d above what skill gives \(100 items, .*\n?.*"
-        r"the smallest advantage named is 0\.[12]\d, since two models also differ without self-knowledge; eight models lower it\.",
-        enough.output,
-    )
+        r"With 4 models .*, however many items you ask; with 8, by \d+\. With these 10 items of "
+        r"\w+, which needs the most, even \d+, a full score, are too few\.",
+        plan,
+    ), plan
 
 
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:

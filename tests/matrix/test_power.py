@@ -52,6 +52,18 @@ def test_more_items_detect_less_up_to_what_pairs_differ_by_and_more_models_detec
     )
 
 
+@pytest.mark.parametrize("graded", [True, False])
+@pytest.mark.parametrize("chance", [0.0, 0.2, 0.5, 0.8])
+def test_no_plan_states_an_advantage_that_not_even_a_full_score_has(
+    chance: float, graded: bool
+) -> None:
+    for items in (10, 60, 400, ENDLESS_ITEMS):
+        advantage = planned_detectable_advantage(
+            5, items, tests=5, rng=rng(1), chance=chance, right_or_wrong=graded
+        )
+        assert math.isnan(advantage) or advantage <= (1 - chance) / 2
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
 def test_where_every_item_scored_alike_no_advantage_is_told(score: float) -> None:

@@ -152,7 +152,8 @@ def planned_detectable_advantage(
     chance: float = 0.0,
     right_or_wrong: bool = True,
 ) -> float:
-    """The smallest own advantage that is named in 80 %, before a run; NaN where none is.
+    """The smallest own advantage that is named in 80 %, before a run; NaN where not even a full
+    score is.
 
     All cells are half-way between chance and 1, independent; pairs differ as those of real models
     do.
@@ -178,19 +179,32 @@ def planned_detectable_advantage(
         binary=False,
     )
     pair_spread = REAL_PAIR_SPREAD * share * (1 - share)
-    draw_matrices = _drawing(planned, planned.mean[0], pair_spread, rng)
+    draw_matrices = _drawing(planned, planned.mean[0], pair_spread, rng, taken_off=chance)
     level = 0.05 / max(tests, models)
+    full_score_effect = largest_advantage(chance)
+    possible_effects = TRIED_EFFECTS[full_score_effect > TRIED_EFFECTS]
 
     def power_of_effect(effect: float) -> FloatArray:
         shares = _named_share(draw_matrices(effect, 1.0), False, level)
         return np.asarray(shares.mean(keepdims=True))
 
-    (detectable_advantage,) = _reached_at(TRIED_EFFECTS, power_of_effect)
+    tried_effects = np.append(possible_effects, full_score_effect)
+    (detectable_advantage,) = _reached_at(tried_effects, power_of_effect)
     return float(detectable_advantage)
 
 
+def largest_advantage(chance: float) -> float:
+    """Own advantage of a full score over others that are half-way between chance and 1."""
+    return (1 - chance) / 2
+
+
 def _drawing(
-    measured: Moments, expected: FloatArray, pair_spread: float, rng: np.random.Generator
+    measured: Moments,
+    expected: FloatArray,
+    pair_spread: float,
+    rng: np.random.Generator,
+    *,
+    taken_off: float = 0.0,
 ) -> DrawMatrices:
     """Function that draws matrices with an advantage.
 
@@ -201,6 +215,7 @@ def _drawing(
         expected: Its cells by skill and predictability alone.
         pair_spread: Standard deviation by which pairs of models differ, as scored.
         rng: Draws the noise once for all effects.
+        taken_off: What was taken off each score.
     """
     cells = len(expected)
     own = np.arange(0, cells, math.isqrt(cells) + 1)
@@ -216,14 +231,15 @@ def _drawing(
 
     def own_widths(means: FloatArray) -> FloatArray:
         """Standard deviations of own scores with these means, in units of those that there are."""
-        shares = np.clip(means, share_limits, 1 - share_limits)
-        measured_shares = np.clip(measured.mean[0, own], share_limits, 1 - share_limits)
+        shares = np.clip(means + taken_off, share_limits, 1 - share_limits)
+        measured_shares = measured.mean[0, own] + taken_off
+        measured_shares = np.clip(measured_shares, share_limits, 1 - share_limits)
         ratios = shares * (1 - shares) / (measured_shares * (1 - measured_shares))
         return np.asarray(np.sqrt(np.minimum(ratios, 0.25 / own_variances)))
 
     def draw_matrices(effect: float, item_multiple: float) -> Moments:
         expected_means = expected.copy()
-        expected_means[own] = np.minimum(expected[own] + effect, 1)
+        expected_means[own] = np.minimum(expected[own] + effect, 1 - taken_off)
         noise_widths = np.ones(cells)
         noise_widths[own] = own_widths(expected_means[own])
         scaled_noise = noise * noise_widths / math.sqrt(item_multiple)

@@ -30,7 +30,12 @@ from selfprobe.page import Page
 from selfprobe.solvers.observe import parse_arms, parse_example_count
 from selfprobe.stats.pairs import FEWEST_MODELS
 from selfprobe.studies.matrix.page import matrix_page, runs_page
-from selfprobe.studies.matrix.rows import ENDLESS_ITEMS, planned_detectable_advantage
+from selfprobe.studies.matrix.rows import (
+    ENDLESS_ITEMS,
+    largest_advantage,
+    planned_detectable_advantage,
+)
+from selfprobe.studies.matrix.verdict import ADVISED_MODELS
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls, run_versions
@@ -43,8 +48,6 @@ REASON_BY_SET_ARGUMENT = {
     "shown_items": "a matrix shows replies to the items of its --limit: leave shown_items out",
 }
 """Arguments of a single run that a matrix sets itself, and what to do."""
-ADVISED_MODELS = 8
-"""Number of models that is advised; five are the least that works."""
 DIAGONAL_FOLDER = "diagonal"
 """Folder of the first wave, below the matrix's log folder."""
 CELLS_FOLDER = "cells"
@@ -307,14 +310,17 @@ class Matrix(Study):
                     f"{folder} holds a log ({log_name}) of {version}: give a new --log-dir"
                 )
 
-    def _detectable_advantage(self, task: str, items: int) -> float:
-        """The own advantage that is named with so many items; infinite where none is."""
+    def _chance(self, task: str) -> float:
+        return measures()[task].chance(defaults_of(task) | self.args_of(task))
+
+    def _detectable_advantage(self, task: str, model_count: int, items: int) -> float:
+        """The own advantage that is named with so many models and items; infinite where none is."""
         advantage = planned_detectable_advantage(
-            len(self.models),
+            model_count,
             items,
-            tests=len(self.models) * len(self.chosen),
+            tests=model_count * len(self.chosen),
             rng=np.random.default_rng(0),
-            chance=measures()[task].chance(defaults_of(task) | self.args_of(task)),
+            chance=self._chance(task),
             right_or_wrong=measures()[task].graded,
         )
         return math.inf if math.isnan(advantage) else advantage
@@ -329,36 +335,40 @@ class Matrix(Study):
             )
         units = {task: len(set(clusters)) for task, clusters in self.clusters.items()}
         advantages = {
-            task: self._detectable_advantage(task, count) for task, count in units.items()
+            task: self._detectable_advantage(task, size, count) for task, count in units.items()
         }
         task = max(advantages, key=lambda name: advantages[name])
-        size_text = f"{self.sizes[task]} items"
+        endless_advantage = self._detectable_advantage(task, size, ENDLESS_ITEMS)
+        if math.isinf(endless_advantage):
+            endless_text = f"With {size} models not even a full score is named"
+        else:
+            endless_text = (
+                f"With {size} models a model is named only if it beats the others by about "
+                f"{_points(endless_advantage)} points or more"
+            )
+        endless_text += ", however many items you ask"
+
+        size_text = f"these {self.sizes[task]} items"
         if units[task] < self.sizes[task]:
             size_text += f" in {units[task]} clusters"
         if len(advantages) > 1:
-            size_text = f"{task}, {size_text}"
+            size_text += f" of {task}, which needs the most,"
+        if math.isinf(advantages[task]):
+            full_score_points = _points(largest_advantage(self._chance(task)))
+            items_text = f"With {size_text} even {full_score_points}, a full score, are too few"
+        else:
+            items_text = f"With {size_text} it takes about {_points(advantages[task])}"
 
-        remedies = []
-        limit = self._detectable_advantage(task, ENDLESS_ITEMS)
-        if limit < math.inf:
-            remedies.append(
-                f" with any number of items the smallest advantage named is {limit:.2f}, since two "
-                "models also differ without self-knowledge"
-            )
         if size < ADVISED_MODELS:
-            remedies.append(" eight models lower it")
-        is_reached = advantages[task] < math.inf
-        if not remedies:
-            remedies.append(" more items lower it" if is_reached else " take more items")
-        conditions = f"({size_text}, scores half-way between chance and 1);{';'.join(remedies)}."
-        if is_reached:
-            return (
-                f"In 80 % of such matrices a model is named if it is about {advantages[task]:.2f} "
-                f"above what skill gives {conditions}"
-            )
+            advised_limit = self._detectable_advantage(task, ADVISED_MODELS, ENDLESS_ITEMS)
+            advised_advantage = self._detectable_advantage(task, ADVISED_MODELS, units[task])
+            if not math.isinf(advised_limit):
+                endless_text += f"; with {ADVISED_MODELS}, by {_points(advised_limit)}"
+            if not math.isinf(advised_advantage):
+                items_text += f"; with {ADVISED_MODELS} models, {_points(advised_advantage)}"
         return (
-            "This matrix is too small: even perfect self-knowledge is named in fewer than 80 % of "
-            f"such matrices {conditions}"
+            f"{endless_text}. {items_text}. (Named in 80 % of such matrices; a point is .01 of the "
+            "score, and the others score half-way between chance and 1.)"
         )
 
     def open_models(self) -> None:
@@ -415,3 +425,7 @@ class Matrix(Study):
     def page_of_logs(cls, paths: Sequence[str]) -> Page:
         """The page of all matrices under these paths."""
         return matrix_page(paths)
+
+
+def _points(advantage: float) -> int:
+    return round(100 * advantage)
