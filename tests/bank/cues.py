@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, heavy_tailed, normal, skewed
 
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.cues import FormRow, cue_claim, cue_numbers
@@ -13,57 +13,43 @@ FloatArray = npt.NDArray[np.float64]
 EDIT = 0.05
 """Standard deviation of a change by a mere edit."""
 
-Noise = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
 
-
-def normal(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    return EDIT * rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    return EDIT * rng.standard_t(3, size=shape) / np.sqrt(3)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    return EDIT * (rng.exponential(size=shape) - 1)
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    """Answers in steps of .05 of which three quarters do not change."""
-    values = np.round(rng.normal(scale=2 * EDIT, size=shape) / 0.05) * 0.05
+def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Steps as large as a mere edit's changes, of which three quarters are exactly 0."""
+    values = np.round(2 * rng.normal(size=shape))
     return np.where(rng.random(shape) < 0.75, 0.0, values)
 
 
-def unlike_prompts(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def unlike_prompts(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Prompts that differ 1 : 6 in sensitivity."""
-    return EDIT * rng.normal(size=shape) * np.linspace(0.3, 1.8, shape[0])[:, None]
+    return rng.normal(size=shape) * np.linspace(0.3, 1.8, shape[0])[:, None]
 
 
-def shared_shift(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def shared_shift(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Noise of the answer to the whole prompt moves every change of it."""
-    return EDIT * (rng.normal(size=shape) + rng.normal(size=(shape[0], 1)))
+    return rng.normal(size=shape) + rng.normal(size=(shape[0], 1))
 
 
-def constant(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def constant(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     return np.zeros(shape)
 
 
-def ceiling(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def ceiling(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """P(evaluation) of .98 which an edit can hardly raise."""
-    return np.maximum(EDIT * rng.normal(size=shape), -0.02)
+    return np.maximum(rng.normal(size=shape), -0.4)
 
 
-def by_length(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def by_length(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Things of lengths 1 : 6 with controls of the same lengths, where longer edits move the number
     more.
     """
     scales = 0.3 + 1.5 * (np.arange(shape[1]) % THINGS) / (THINGS - 1)
-    return EDIT * rng.normal(size=shape) * scales
+    return rng.normal(size=shape) * scales
 
 
-def text_effects(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def text_effects(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """A text moves all prompts alike (half of the variance), things and controls."""
-    return EDIT * np.sqrt(0.5) * (rng.normal(size=(1, shape[1])) + rng.normal(size=shape))
+    return np.sqrt(0.5) * (rng.normal(size=(1, shape[1])) + rng.normal(size=shape))
 
 
 THINGS = 4
@@ -87,7 +73,7 @@ def world(
     Args:
         prompts: Number of prompts.
         controls: Controls of each prompt.
-        noise: Draws changes by mere edits, [prompt, edit]; things come first.
+        noise: Draws changes by mere edits over `EDIT`, [prompt, edit]; things come first.
         things: Things of each prompt.
         sources: Number of prompts of each source. Default: each prompt has one of its own.
         own_things: Whether each prompt has other things.
@@ -105,6 +91,7 @@ def world(
         if correlation:
             shared = noise(rng, (int(labels.max()) + 1, shape[1]))[labels]
             changes = np.sqrt(1 - correlation) * changes + np.sqrt(correlation) * shared
+        changes = EDIT * changes
         changes[: round(share * len(labels)), 0] += effect
         forms = [form for index in range(len(labels)) for form in forms_of(index, changes[index])]
         return cue_claim(cue_numbers(forms, "m"), "m")

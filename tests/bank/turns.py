@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.turns import TurnAnswer, turn_claim, turn_curve
@@ -14,29 +14,9 @@ TURNS = np.arange(1, 9)
 NOISE = 0.2
 """Standard deviation of an answer about its curve."""
 
-Noise = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
 
-
-def normal(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    return rng.standard_t(3, size=shape) / np.sqrt(3)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
-
-
-def random_walk(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+def random_walk(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     return np.asarray(rng.normal(size=shape).cumsum(axis=1) / 2)
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    """Answers in steps of .05 of which three quarters are exactly the level."""
-    values = np.round(rng.normal(size=shape) / 0.25) * 0.25
-    return np.where(rng.random(shape) < 0.75, 0.0, values)
 
 
 def world(
