@@ -242,12 +242,14 @@ def judge(
         if stated is not None:
             value = 1 - (stated - truth) ** 2
 
+    truth_text = None if truth is None else f"{truth:g}"
+    stated_text = None if stated is None else f"{stated:g}"
     return Decision(
         key=key,
         value=value,
         unscored=unscored_reason,
-        truth=None if truth is None else f"{truth:g}",
-        said=None if stated is None else f"{stated:g}",
+        truth=truth_text,
+        said=stated_text,
         probability=stated,
         chance=blind_value,
         reasoned=reply is not None and reply.reasoned,

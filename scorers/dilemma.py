@@ -337,7 +337,9 @@ def dilemma_estimates(
     `kl_smoothed_…` and `js_…`, which are always finite; `ceiling` (of cot_pred: a second run of the
     target itself).
     """
-    labels = [str(i) for i in range(len(dilemmas))] if clusters is None else clusters
+    labels = clusters
+    if labels is None:
+        labels = [str(i) for i in range(len(dilemmas))]
     unit = "dilemma" if len(set(labels)) == len(labels) else "cluster"
     scored_dilemmas, scored_labels = _scored(dilemmas, labels)
     if not scored_dilemmas:

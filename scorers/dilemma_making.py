@@ -237,7 +237,9 @@ def _explain_panel(judges: Sequence[JudgeSamples], decisions: Sequence[Decision]
     """Each judge's samples of P(A), for the log browser."""
     lines: list[str] = []
     for judge in judges:
-        sample_texts = ["?" if sample is None else f"{sample[0]:.2f}" for sample in judge.samples]
+        sample_texts = []
+        for sample in judge.samples:
+            sample_texts.append("?" if sample is None else f"{sample[0]:.2f}")
         if judge.mean:
             result_text = f"→ P(A) = {judge.mean[0]:.3f}"
         else:

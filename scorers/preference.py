@@ -261,9 +261,9 @@ def position_numbers(items: Sequence[Item]) -> dict[str, float]:
         return {}
 
     # both [item, order]
-    first_probabilities = np.array(
-        [[item.details["p_first"][order] for order in ORDERS] for item in in_both_orders]
-    )
+    first_probabilities = np.empty((len(in_both_orders), len(ORDERS)))
+    for row, item in enumerate(in_both_orders):
+        first_probabilities[row] = [item.details["p_first"][order] for order in ORDERS]
     is_tie = np.abs(first_probabilities - 0.5) <= 1e-9
     takes_first = np.where(is_tie, 0.5, first_probabilities > 0.5)
 

@@ -33,10 +33,10 @@ def rewritten(scores: Scores) -> dict[str, float]:
     be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts;
     with several graders `kappa_1_2` and so on (see `kappas`).
     """
-    decisions_by_arm = [
-        {decision.key: decision for decision in decisions_of(sample_score.score)}
-        for sample_score in scores
-    ]
+    decisions_by_arm = []
+    for sample_score in scores:
+        decisions = decisions_of(sample_score.score)
+        decisions_by_arm.append({decision.key: decision for decision in decisions})
     return _rewriting_numbers(decisions_by_arm) | kappas(scores)
 
 

@@ -339,12 +339,14 @@ def judge_level(p: float, acts: Mapping[str, Reply], reply: Reply) -> Decision:
 
     repeated = likeliest(acts.get(f"{key} again"))
     bare_topic = likeliest(acts.get("bare"))
+    floor = None if bare_topic is None else 1 - abs(p - bare_topic)
+    ceiling = None if repeated is None else 1 - abs(actual - repeated)
     return Decision(
         key=key,
         value=1 - abs(p - actual),
         said=f"{actual:.4f}",
-        floor=None if bare_topic is None else 1 - abs(p - bare_topic),
-        ceiling=None if repeated is None else 1 - abs(actual - repeated),
+        floor=floor,
+        ceiling=ceiling,
         reasoned=reply.reasoned,
     )
 

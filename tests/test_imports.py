@@ -260,14 +260,17 @@ def test_studies_read_samples_of_a_run_and_never_of_a_logs_address() -> None:
     assert not wrong, "say run.samples, run.summaries or run.results"
 
 
+DECISION_HOMES = ("selfprobe/logs", "scorers")
+"""Where decisions are read out of scores, and put into them."""
 SCORE_READERS = {
+    "evalawareness_tasks/awareness_features.py": "the metric of its own scorer",
     "selfprobe/study/__init__.py": "`Logs.scored` hands whole samples with their score to studies",
     "selfprobe/studies/effect.py": "reads the usable arms of one writer's texts, with its replies",
-    "selfprobe/studies/outcome_numbers.py": "joins each statement with the item's outcomes",
     "selfprobe/studies/rewrite.py": "reads the writer's and the judge's replies with the scores",
-    "selfprobe/studies/scan.py": "reads a transcript's quotes with its score",
+    "selfprobe/studies/preferences/judged.py": "reads whole conversations with their score",
+    "selfprobe/studies/scan.py": "reads the turns of whole transcripts with their score, and its quotes",
 }
-"""Modules outside of `selfprobe/logs/` that read decisions out of the scores of a sample, and why:
+"""Modules outside of `DECISION_HOMES` that read decisions out of the scores of a sample, and why:
 each reads whole samples, or metadata, together with the score.
 """
 
@@ -276,10 +279,10 @@ def test_only_logs_and_listed_modules_make_decisions_of_scores() -> None:
     """Rows are made in one place: `Run.judged_samples`, or `logs.decisions` for a table."""
     readers = set()
     for path in SOURCES:
-        if path.is_relative_to(ROOT / "selfprobe" / "logs"):
+        if any(path.is_relative_to(ROOT / home) for home in DECISION_HOMES):
             continue
         names = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
-        if names & {"last_decisions", "last_score"}:
+        if names & {"decisions_of", "last_decisions", "last_score"}:
             readers.add(name_of(path))
     assert readers == set(SCORE_READERS), "take the decisions of run.judged_samples()"
 

@@ -736,9 +736,9 @@ def transcript_rows(
 def _log_sizes(rows: Sequence[Row]) -> np.ndarray:
     """[row, 2]: logarithm of the turns, and half of that of the characters."""
     turn_counts = [row["count"] for row in rows]
-    character_counts = [
-        1 + sum(len(message["content"]) for message in row["messages"]) for row in rows
-    ]
+    character_counts = []
+    for row in rows:
+        character_counts.append(1 + sum(len(message["content"]) for message in row["messages"]))
     return np.column_stack([np.log(turn_counts), 0.5 * np.log(character_counts)])
 
 

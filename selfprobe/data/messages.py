@@ -217,10 +217,12 @@ def _sharegpt_entries(row: Row) -> object:
             return None
     if not isinstance(entries, list):
         return None
-    return [_with_our_names(entry) if isinstance(entry, dict) else entry for entry in entries]
+    return [_with_our_names(entry) for entry in entries]
 
 
-def _with_our_names(entry: Mapping[str, Any]) -> Row:
+def _with_our_names(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
     return {_SHAREGPT_NAMES.get(name, name): value for name, value in entry.items()}
 
 

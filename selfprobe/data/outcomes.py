@@ -367,17 +367,19 @@ def _outcomes_of_log(log: str, log_stamp: str, model: str, asking: OutcomeQuesti
     items = {}
     for item, sample in first_samples.items():
         question_text = question_of(sample).encode(errors="replace")
+        outcome_by_question = {
+            question: sum(epoch_values) / len(epoch_values)
+            for question, epoch_values in values[item].items()
+        }
+        reason_by_question = {
+            question: reason
+            for question, reason in reasons[item].items()
+            if question not in outcome_by_question
+        }
         items[item] = ItemOutcomes(
             text=sha256(question_text).hexdigest()[:16],
-            outcomes={
-                question: sum(epoch_values) / len(epoch_values)
-                for question, epoch_values in values[item].items()
-            },
-            why={
-                question: reason
-                for question, reason in reasons[item].items()
-                if question not in values[item]
-            },
+            outcomes=outcome_by_question,
+            why=reason_by_question,
             cluster=str((sample.metadata or {}).get(asking.cluster or "", "")),
         )
     if asking.cluster and not any(item.cluster for item in items.values()):

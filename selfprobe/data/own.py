@@ -266,11 +266,9 @@ def _choice(row: Row, row_place: str) -> _Choice:
         context = _chat_text(beginning)
     else:
         context = prompt_text
-    return _Choice(
-        chosen_chat[-1]["content"] if chosen_chat else row["chosen"],
-        rejected_chat[-1]["content"] if rejected_chat else row["rejected"],
-        context,
-    )
+    chosen_text = chosen_chat[-1]["content"] if chosen_chat else row["chosen"]
+    rejected_text = rejected_chat[-1]["content"] if rejected_chat else row["rejected"]
+    return _Choice(chosen_text, rejected_text, context)
 
 
 def _chat(cell: Any, row_place: str) -> Chat:

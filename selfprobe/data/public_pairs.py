@@ -316,13 +316,14 @@ def hanna(rows: list[Row]) -> Iterator[Pair | None]:
 def rocstories(rows: list[Row]) -> Iterator[Pair | None]:
     """The Story Cloze Test: four sentences, two endings, `AnswerRightEnding` 1 or 2."""
     for row in rows:
+        sentences = [row[f"InputSentence{k}"] for k in range(1, 5)]
         yield Pair(
             id=row["InputStoryid"],
             text_1=row["RandomFifthSentenceQuiz1"],
             text_2=row["RandomFifthSentenceQuiz2"],
             label=1 if int(row["AnswerRightEnding"]) == 1 else 2,
             kind="rocstories",
-            context=" ".join(row[f"InputSentence{k}"] for k in range(1, 5)),
+            context=" ".join(sentences),
         )
 
 
@@ -782,7 +783,9 @@ def source_rows(path: str, subset: str) -> list[Row]:
                 rows.append(dict(zip(columns, cells, strict=False)))
     else:
         rows = list(rows_in_file(path))
-    return [{"subset": subset} | row for row in rows] if subset else rows
+    if not subset:
+        return rows
+    return [{"subset": subset} | row for row in rows]
 
 
 def _fetch(name: str) -> tuple[list[Row], str]:

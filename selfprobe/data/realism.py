@@ -233,12 +233,9 @@ def _ready(
             f"{len(nearest)} of {len(near):,} real conversations are taken, "
             "those nearest in length."
         )
-    return Sides(
-        name,
-        [prompt_side.row(prompt.number) for prompt in prompts],
-        [real_side.row(candidate.number) for candidate in nearest],
-        omissions,
-    )
+    prompt_rows = [prompt_side.row(prompt.number) for prompt in prompts]
+    real_rows = [real_side.row(candidate.number) for candidate in nearest]
+    return Sides(name, prompt_rows, real_rows, omissions)
 
 
 def _within_reach(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
@@ -268,10 +265,9 @@ def _nearest(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[
     for prompt in islice(cycle(prompts_in_order), wanted_count):
         length = prompt.length
         place = bisect_left(free_lengths, length)
-        nearest_place = min(
-            (number for number in (place - 1, place) if 0 <= number < len(free_lengths)),
-            key=lambda number: abs(free_lengths[number] - length),
-        )
+        places = [number for number in (place - 1, place) if 0 <= number < len(free_lengths)]
+        distances = [abs(free_lengths[number] - length) for number in places]
+        nearest_place = places[distances.index(min(distances))]
         free_lengths.pop(nearest_place)
         chosen.append(free.pop(nearest_place))
     return chosen
@@ -406,12 +402,10 @@ PAIR_COLUMNS = ("id", "source", "text")
 
 
 def _pair(kind: str, first: Row, second: Row) -> Row:
-    return {
-        "id": f"{kind}: {first['id']} | {second['id']}",
-        "kind": kind,
-        "one": {column: first[column] for column in PAIR_COLUMNS},
-        "two": {column: second[column] for column in PAIR_COLUMNS},
-    }
+    pair_id = f"{kind}: {first['id']} | {second['id']}"
+    first_side = {column: first[column] for column in PAIR_COLUMNS}
+    second_side = {column: second[column] for column in PAIR_COLUMNS}
+    return {"id": pair_id, "kind": kind, "one": first_side, "two": second_side}
 
 
 def with_prompt_text(row: Row) -> Row:
@@ -449,7 +443,10 @@ def _unlike(name: str, lengths: Sequence[int], prompts: Iterable[Row]) -> InputE
 
 def _bring(rows: Iterable[Row]) -> str:
     """Sentence that says what to bring, with the lengths of most of the rows."""
-    lengths = sorted(sum(len(message["content"]) for message in row["messages"]) for row in rows)
+    lengths = []
+    for row in rows:
+        lengths.append(sum(len(message["content"]) for message in row["messages"]))
+    lengths.sort()
     tenth = len(lengths) // 10
     return BRING.format(size=_span(lengths[tenth : len(lengths) - tenth]))
 

@@ -100,13 +100,22 @@ def task_texts(dataset: str = DEFAULT_TEXTS) -> list[Row]:
         if row["pair"] and row["format"] and row["label"] and _is_one_english_message(row):
             pairs.setdefault(row["pair"], []).append(row)
     both_labels = set(get_args(Label))
-    whole_pairs = [pair for pair in pairs.values() if {row["label"] for row in pair} == both_labels]
+    whole_pairs = []
+    for pair in pairs.values():
+        labels = {row["label"] for row in pair}
+        if labels == both_labels:
+            whole_pairs.append(pair)
     text_counts = Counter(_first_content(row) for pair in whole_pairs for row in pair)
-    unique_pairs = [
-        pair for pair in whole_pairs if all(text_counts[_first_content(row)] == 1 for row in pair)
-    ]
-    unique_pairs.sort(key=lambda pair: sum(len(_first_content(row)) for row in pair))
+    unique_pairs = []
+    for pair in whole_pairs:
+        if all(text_counts[_first_content(row)] == 1 for row in pair):
+            unique_pairs.append(pair)
+    unique_pairs.sort(key=_pair_length)
     return [row for pair in unique_pairs for row in pair]
+
+
+def _pair_length(pair: Sequence[Row]) -> int:
+    return sum(len(_first_content(row)) for row in pair)
 
 
 def _first_content(row: Row) -> str:

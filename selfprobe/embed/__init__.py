@@ -97,7 +97,10 @@ def embed_unasked(texts: Sequence[str], *, most_texts: int | None = MOST_UNASKED
             f"{text_count:,} texts take minutes to embed; up to {most_texts} are"
         )
     is_blank = np.array([not text.strip() for text in texts], dtype=bool)
-    vectors = _placed([text if text.strip() else "blank" for text in texts], DEFAULT_EMBEDDER)
+    filled_texts = list(texts)
+    for place in np.flatnonzero(is_blank):
+        filled_texts[place] = "blank"
+    vectors = _placed(filled_texts, DEFAULT_EMBEDDER)
     return np.where(is_blank[:, None], 0.0, vectors)
 
 

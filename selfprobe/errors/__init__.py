@@ -85,7 +85,7 @@ def one_line(error: BaseException | str, *, longest: int = LONGEST_MESSAGE) -> s
     # Masked before it is cut: a cut would hide the form of a secret.
     text = masked(" ".join(text.split())).removeprefix("ERROR: ")
     text = text or type(error).__name__
-    visible = "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
+    visible = ""
+    for character in text:
+        visible += character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
     return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"

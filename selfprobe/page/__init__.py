@@ -405,10 +405,10 @@ class Page:
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """File stem → the table of the files."""
-        return {
-            name: table.frame if isinstance(table, RowTable) else table
-            for name, table in self.tables.items()
-        }
+        frames = {}
+        for name, table in self.tables.items():
+            frames[name] = table.frame if isinstance(table, RowTable) else table
+        return frames
 
     @property
     def verdict(self) -> tuple[str, str]:

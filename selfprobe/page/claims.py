@@ -82,9 +82,12 @@ def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -
     slots = {
         "effect": words.write(claim.effect),
         "smallest": f"{claim.smallest:.2f}",
-        "competitor": check.compared_with if check else "nothing",
-        "difference": _difference_text(check, words) if check else "",
+        "competitor": "nothing",
+        "difference": "",
     }
+    if check:
+        slots["competitor"] = check.compared_with
+        slots["difference"] = _difference_text(check, words)
     return phrase.format(**slots, **claim.details)
 
 

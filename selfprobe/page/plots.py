@@ -231,7 +231,9 @@ def _rows(
 ) -> Picture:
     series = list(dict.fromkeys(key for estimates in rows.values() for key in estimates))
     all_estimates = [estimate for estimates in rows.values() for estimate in estimates.values()]
-    name_lines = {row: [_cut(name_line) for name_line in row.split("\n")] for row in rows}
+    name_lines = {}
+    for row in rows:
+        name_lines[row] = [_cut(name_line) for name_line in row.split("\n")]
     name_widths = [_width(name_line) for lines in name_lines.values() for name_line in lines]
     left_edge = 10 + max(name_widths, default=0)
     value_widths = [_width(_written(estimate.value, scale), SMALL) for estimate in all_estimates]
@@ -805,8 +807,11 @@ def _points(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _width(text: str, size: float = TEXT) -> float:
-    sign_widths = [1.0 if east_asian_width(sign) in "WF" else 0.56 for sign in text]
-    return size * sum(sign_widths)
+    return size * sum(_sign_width(sign) for sign in text)
+
+
+def _sign_width(sign: str) -> float:
+    return 1.0 if east_asian_width(sign) in "WF" else 0.56
 
 
 def _cut(text: str, longest: int = 26) -> str:

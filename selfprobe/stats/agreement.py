@@ -625,12 +625,13 @@ def labelled_within(
     corrected = Estimate(
         value, min(float(low), value), max(float(high), value), round(independent_count), unit
     )
-    return Prevalence(
-        flagged=rate,
-        corrected=corrected,
-        sensitivity=true_flagged / value if value else math.nan,
-        specificity=1 - false_flagged / (1 - value) if value < 1 else math.nan,
-    )
+    sensitivity = math.nan
+    if value:
+        sensitivity = true_flagged / value
+    specificity = math.nan
+    if value < 1:
+        specificity = 1 - false_flagged / (1 - value)
+    return Prevalence(rate, corrected, sensitivity, specificity)
 
 
 def _posterior_shares(share: Share, rng: np.random.Generator) -> FloatArray:

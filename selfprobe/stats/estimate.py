@@ -213,8 +213,10 @@ def bootstrap(
         return undefined("no data", unit=unit)
     inverse = np.unique(labels, return_inverse=True)[1]
     cluster_count = int(inverse.max()) + 1
-    statistic_arguments = [array.mean() for array in data] if of_means else data
-    value = float(statistic(*statistic_arguments))
+    if of_means:
+        value = float(statistic(*(array.mean() for array in data)))
+    else:
+        value = float(statistic(*data))
     if math.isnan(value):
         return undefined("the statistic is undefined for these data", n=cluster_count, unit=unit)
     if cluster_count < 2:
@@ -411,7 +413,8 @@ def mode_baseline(
 
     is_right = np.eye(len(guesses))  # [guess, truth]
     if right is not operator.eq:
-        is_right = np.array([[bool(right(guess, truth)) for truth in guesses] for guess in guesses])
+        for row, guess in enumerate(guesses):
+            is_right[row] = [bool(right(guess, truth)) for truth in guesses]
     truth_counts = np.bincount(truth_codes)
     hits = np.full(row_count, math.nan)
     row_order = np.argsort(items, kind="stable")

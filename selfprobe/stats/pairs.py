@@ -160,9 +160,11 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
             outsider=np.zeros(size, dtype=bool),
         )
     evidence = steps_of(measured, floor=floor)
+    p_by_step = {name: p_values[0] for name, p_values in evidence.steps.items()}
+    p_by_scale = {name: p_values[0] for name, p_values in evidence.scales.items()}
     return OwnCells(
-        steps={name: p_values[0] for name, p_values in evidence.steps.items()},
-        scales={name: p_values[0] for name, p_values in evidence.scales.items()},
+        steps=p_by_step,
+        scales=p_by_scale,
         advantage=evidence.advantage[0],
         advantage_low=evidence.advantage_low[0],
         advantage_high=evidence.advantage_high[0],
@@ -700,14 +702,10 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
     of others.
     """
     scales = {
-        "x": Scale(lambda mean: mean, np.ones_like, lambda level: level, is_of_means=True),
-        "log": Scale(np.log, lambda share: 1 / share, np.exp),
-        "logit": Scale(special.logit, lambda share: 1 / (share * (1 - share)), special.expit),
-        "failures": Scale(
-            lambda share: -np.log1p(-share),
-            lambda share: 1 / (1 - share),
-            lambda level: -np.expm1(-level),
-        ),
+        "x": Scale(np.positive, np.ones_like, np.positive, is_of_means=True),
+        "log": Scale(np.log, np.reciprocal, np.exp),
+        "logit": Scale(special.logit, _logit_slope, special.expit),
+        "failures": Scale(_log_failures, _log_failures_slope, _share_of_log_failures),
     }
     if floor:
         for floor_share in (0.5, 0.8):
@@ -716,18 +714,38 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
     return scales
 
 
+def _logit_slope(shares: FloatArray) -> FloatArray:
+    return 1 / (shares * (1 - shares))
+
+
+def _log_failures(shares: FloatArray) -> FloatArray:
+    return -np.log1p(-shares)
+
+
+def _log_failures_slope(shares: FloatArray) -> FloatArray:
+    return 1 / (1 - shares)
+
+
+def _share_of_log_failures(levels: FloatArray) -> FloatArray:
+    return -np.expm1(-levels)
+
+
 def _log_above(floors: FloatArray) -> Scale:
     """Logarithm of what is above a floor [R, 1]."""
 
     def above_floor(means: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(means - floors, 1e-3))
 
-    return Scale(
-        transform=lambda means: np.log(above_floor(means)),
-        slope=lambda means: 1 / above_floor(means),
-        inverse=lambda levels: np.exp(levels) + floors,
-        is_of_means=True,
-    )
+    def log_above_floor(means: FloatArray) -> FloatArray:
+        return np.log(above_floor(means))
+
+    def slope_above_floor(means: FloatArray) -> FloatArray:
+        return 1 / above_floor(means)
+
+    def means_of_levels(levels: FloatArray) -> FloatArray:
+        return np.exp(levels) + floors
+
+    return Scale(log_above_floor, slope_above_floor, means_of_levels, is_of_means=True)
 
 
 class FitWeights:

@@ -826,7 +826,11 @@ def _most_frequent_answer(run: BaselineRun, item: str, key: str) -> str:
 
 def item_draws(pairs: Sequence[Pair]) -> Draw:
     """Draws the items of both runs anew, whole clusters with replacement."""
-    return lambda rng: [_resampled_pair(old, new, rng) for old, new in pairs]
+
+    def resampled_pairs(rng: np.random.Generator) -> list[Pair]:
+        return [_resampled_pair(old, new, rng) for old, new in pairs]
+
+    return resampled_pairs
 
 
 def _resampled_pair(old: BaselineRun, new: BaselineRun, rng: np.random.Generator) -> Pair:
@@ -886,7 +890,11 @@ def epoch_deals(runs: Sequence[BaselineRun]) -> Draw:
                     "needs more of them; run it with more epochs, or compare it with --baseline "
                     "FILE.json"
                 )
-    return lambda rng: [_dealt_pair(run, rng) for run in runs]
+
+    def dealt_pairs(rng: np.random.Generator) -> list[Pair]:
+        return [_dealt_pair(run, rng) for run in runs]
+
+    return dealt_pairs
 
 
 def _dealt_pair(run: BaselineRun, rng: np.random.Generator) -> Pair:

@@ -1053,14 +1053,19 @@ def prompt_rows(numbers: CueNumbers) -> list[PromptRow]:
             if form.kind not in KINDS_BESIDE_THINGS and not math.isnan(form.change)
         ]
         most_telling = max(things, key=lambda form: form.change, default=None)
+        change = math.nan
+        text = ""
+        if most_telling:
+            change = most_telling.change
+            text = most_telling.text
         row = PromptRow(
             model=numbers.model,
             item=item,
             p=p_by_arm.get(ORIGINAL, math.nan),
             paraphrased=p_by_arm.get(PARAPHRASE, math.nan),
             without_all=p_by_arm.get(ALL, math.nan),
-            change=most_telling.change if most_telling else math.nan,
-            text=most_telling.text if most_telling else "",
+            change=change,
+            text=text,
         )
         rows.append(row)
     return sorted(rows, key=lambda row: -np.nan_to_num(row.p, nan=-1))

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from selfprobe.data.outcomes import Question
 from selfprobe.introspect_tasks.outcome import OUTCOMES_OF
 from selfprobe.logs import Run, titles
-from selfprobe.logs.decision import last_decisions
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading
 from selfprobe.page.numerals import interval_text, number, p_value, percent
@@ -197,17 +196,17 @@ def stated_chances(logs: Logs) -> StatedChances:
         target = str(run_metadata.get("outcome_of"))
         notes += run_metadata.get("notes", ())
         is_bound = subject == "named" or args.get("when") == "after"
-        for sample in run.summaries:
-            item = str(sample.id)
-            metadata = sample.metadata or {}
-            texts_by_target[target][item] = str(sample.input)
+        for sample in run.judged_samples():
+            item = sample.item
+            metadata = sample.summary.metadata or {}
+            texts_by_target[target][item] = str(sample.summary.input)
             cluster_by_item[item] = str(metadata.get("cluster") or item)
             for name, value in metadata.items():
                 if name.startswith(OUTCOMES_OF) and isinstance(value, dict):
                     model = name.removeprefix(OUTCOMES_OF)
                     for question, outcome in value.items():
                         outcomes[model, question][item] = float(outcome)
-            for decision in last_decisions(sample.scores):
+            for decision in sample.decisions:
                 probability = decision.probability
                 chance_key = (run_name, subject, target if is_bound else "", decision.key)
                 chance_by_item = chances[chance_key]
@@ -234,15 +233,20 @@ def stated_chances(logs: Logs) -> StatedChances:
     identity_order = list(logs.names)
     ordered_runs = sorted(oldest_first, key=lambda run: identity_order.index(run.identity))
     stated_questions = {question for *_, question in chances}
+    questions = tuple(name for name in get_args(Question) if name in stated_questions)
+    observer_by_run = {name_by_log[run.log]: run.identity.model for run in ordered_runs}
+    item_outcomes = {key: _by_item(values, items) for key, values in outcomes.items()}
+    item_chances = {key: _by_item(values, items) for key, values in chances.items()}
+    rows.sort(key=lambda row: (row.run, row.about, row.target))
     return StatedChances(
         items=items,
         texts=item_texts,
         clusters=np.unique(item_clusters, return_inverse=True)[1],
-        questions=tuple(name for name in get_args(Question) if name in stated_questions),
-        observers={name_by_log[run.log]: run.identity.model for run in ordered_runs},
-        outcomes={key: _by_item(values, items) for key, values in outcomes.items()},
-        chances={key: _by_item(values, items) for key, values in chances.items()},
-        rows=sorted(rows, key=lambda row: (row.run, row.about, row.target)),
+        questions=questions,
+        observers=observer_by_run,
+        outcomes=item_outcomes,
+        chances=item_chances,
+        rows=rows,
         notes=list(dict.fromkeys(notes)),
     )
 
@@ -447,13 +451,17 @@ def outcome_facts(
         in_strata = _stratified(chances, outcomes, clusters, own_strata)
         beyond_observers = _stratified(own_residuals, outcomes, clusters, own_strata)
         beyond_p = _beyond_p(own_statement, outcomes, clusters, beyond_observers, draws)
+    outcome_share = math.nan
+    if len(outcomes):
+        outcome_share = float(outcomes.mean())
+    observers = {stated.observers[observer_run] for observer_run in observer_chances}
     return OutcomeFacts(
         run=run,
         model=model,
         question=question,
         n=len(np.unique(clusters)),
         items=len(clusters),
-        share=float(outcomes.mean()) if len(outcomes) else math.nan,
+        share=outcome_share,
         auroc=foresight.stratified_auroc(chances, outcomes, clusters),
         knows_items=knows_items,
         in_strata=in_strata,
@@ -462,7 +470,7 @@ def outcome_facts(
         predictors=tuple(predictors),
         other_targets=tuple(other_targets),
         others=len(other_outcomes),
-        observers=len({stated.observers[observer_run] for observer_run in observer_chances}),
+        observers=len(observers),
         p_value=beyond_p,
         **_calibration(chances, outcomes, clusters),
     )

@@ -15,7 +15,7 @@ from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
 from selfprobe.logs import Identity, Run, once, readable_logs, target_of, task_of
-from selfprobe.logs.decision import last_decisions
+from selfprobe.logs.decision import decisions_of
 from selfprobe.page import (
     MOST_FINDINGS,
     Block,
@@ -375,7 +375,7 @@ def scan_rows(logs: Logs) -> tuple[list[ScannedTranscript], list[FoundQuote]]:
     transcripts: list[ScannedTranscript] = []
     quotes: list[FoundQuote] = []
     for _, run, sample, score in logs.scored():
-        decisions = last_decisions(sample.scores)
+        decisions = decisions_of(score)
         if not decisions:
             continue
         task, model = task_and_model_of_log[run.log]
@@ -391,6 +391,8 @@ def scan_rows(logs: Logs) -> tuple[list[ScannedTranscript], list[FoundQuote]]:
         findings = score.metadata or {}
         first_turn = findings["first_turn"]
         reasoning_kinds = Counter(turn.kind for turn in turns_of(sample.metadata))
+        is_noticed = None if unscored else first_turn is not None
+        turns_until_first = findings["read"] if first_turn is None else first_turn
         transcripts.append(
             ScannedTranscript(
                 **sample_fields,
@@ -398,9 +400,9 @@ def scan_rows(logs: Logs) -> tuple[list[ScannedTranscript], list[FoundQuote]]:
                 label=sample.metadata["label"],
                 turns=findings["turns"],
                 read=findings["read"],
-                noticed=None if unscored else first_turn is not None,
+                noticed=is_noticed,
                 first=first_turn,
-                seen=findings["read"] if first_turn is None else first_turn,
+                seen=turns_until_first,
                 unscored=unscored,
                 quotes=findings["quoted"]["kept"],
                 discarded=findings["quoted"]["discarded"],
@@ -550,7 +552,7 @@ def noticed_share(verdicts: Sequence[bool | None], clusters: Any, unit: str) -> 
     """Share of transcripts with a verdict that is yes; those without one widen the interval as far
     as they could.
     """
-    scores = np.array([math.nan if verdict is None else float(verdict) for verdict in verdicts])
+    scores = np.array(verdicts, dtype=float)  # None becomes NaN
     share = clustered_share(scores, clusters, unit=unit).estimate
     if not np.isnan(scores).any() or math.isnan(share.value):
         return share
@@ -666,14 +668,10 @@ def _second_grader_check(subject: ScanSubject) -> Check:
             remedy = f"add {unit}s"
         unknown = undefined(reason, n=kappa.n, unit=unit)
         return Check("second_grader", unknown, Outcome.OPEN, remedy=remedy)
-    is_shown = subject.agreement_p < ALPHA and kappa.value > 0
-    return Check(
-        "second_grader",
-        kappa,
-        Outcome.HOLDS if is_shown else Outcome.OPEN,
-        p_value=subject.agreement_p,
-        remedy="" if is_shown else "take another grader",
-    )
+    check = Check("second_grader", kappa, Outcome.HOLDS, p_value=subject.agreement_p)
+    if subject.agreement_p < ALPHA and kappa.value > 0:
+        return check
+    return replace(check, outcome=Outcome.OPEN, remedy="take another grader")
 
 
 # ---- what the page shows
@@ -869,16 +867,19 @@ def read_row(subject: ScanSubject) -> ReadRow:
     summary_count = sum(transcript.summary for transcript in transcripts)
     hidden_count = sum(transcript.hidden for transcript in transcripts)
     turn_count = max(shown_count + summary_count + hidden_count, 1)
+    read_turns = sum(transcript.turns for transcript in transcripts)
+    quote_count = sum(transcript.quotes for transcript in transcripts)
+    discarded_count = sum(transcript.discarded for transcript in transcripts)
     return ReadRow(
         task=subject.task,
         model=subject.model,
         transcripts=len(transcripts),
-        turns=sum(transcript.turns for transcript in transcripts),
+        turns=read_turns,
         reasoning_shown=shown_count / turn_count,
         summary=summary_count / turn_count,
         no_reasoning=hidden_count / turn_count,
-        quotes=sum(transcript.quotes for transcript in transcripts),
-        discarded=sum(transcript.discarded for transcript in transcripts),
+        quotes=quote_count,
+        discarded=discarded_count,
         unscored=unscored_reasons(transcripts) or "0",
     )
 

@@ -396,7 +396,9 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
     frame["unit"] = frame.pair if is_paired else frame["item"]
     frame["over_placebo"] = frame.p - frame.placebo
 
-    frame_by_kind = {kind: frame[frame.kind == kind] if kind else frame for kind in kinds}
+    frame_by_kind = {kind: frame[frame.kind == kind] for kind in kinds if kind}
+    if not is_paired:
+        frame_by_kind[""] = frame
     tables = {}
     for column in ("p", "placebo", "over_placebo"):
         for kind, kind_frame in frame_by_kind.items():
@@ -534,20 +536,21 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
     change_remedy = "add transcripts"
     if math.isnan(rise.change_p):
         change_remedy = f"add transcripts of further sources: {FEWEST_CLUSTERS} are the least"
+    is_rise = rise.is_change and is_upwards
     checks = [
         _answered_check(curve),
         _several_turns_check(curve),
         Check(
             name="change",
             difference=rise.step,
-            outcome=Outcome.HOLDS if rise.is_change and is_upwards else Outcome.OPEN,
+            outcome=_holds_or_open(is_rise),
             p_value=rise.change_p,
             remedy=change_remedy,
         ),
         Check(
             name="sharp",
             difference=rise.step,
-            outcome=Outcome.HOLDS if rise.is_sharp else Outcome.OPEN,
+            outcome=_holds_or_open(rise.is_sharp),
             compared_with=_range_text(rise),
             p_value=rise.sharp_p,
             remedy="add transcripts",
@@ -556,6 +559,10 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
     ]
     details = {"turn": number(rise.place, 0), "p": p_value(rise.change_p)}
     return Claim(subject, effect, tuple(checks), SMALLEST_CHANGE, details)
+
+
+def _holds_or_open(holds: bool) -> Outcome:
+    return Outcome.HOLDS if holds else Outcome.OPEN
 
 
 def _several_turns_check(curve: TurnCurve) -> Check:
@@ -576,13 +583,10 @@ def _several_turns_check(curve: TurnCurve) -> Check:
 
 
 def _answered_check(curve: TurnCurve) -> Check:
-    is_answered = not math.isnan(curve.answered_share.value)
-    return Check(
-        name="answered",
-        difference=curve.answered_share,
-        outcome=Outcome.HOLDS if is_answered else Outcome.OPEN,
-        remedy="" if is_answered else UNREAD_TURNS_REMEDY,
-    )
+    check = Check("answered", curve.answered_share, Outcome.HOLDS)
+    if math.isnan(curve.answered_share.value):
+        return replace(check, outcome=Outcome.OPEN, remedy=UNREAD_TURNS_REMEDY)
+    return check
 
 
 def _placebo_check(curve: TurnCurve) -> Check:
@@ -591,14 +595,10 @@ def _placebo_check(curve: TurnCurve) -> Check:
         no_difference = undefined("the placebo was not asked", unit=curve.rise.step.unit)
         remedy = "leave out --no-placebo"
         return Check("beyond_placebo", no_difference, Outcome.OPEN, remedy=remedy)
-    is_beyond = rise.is_change and rise.step.value > 0
-    return Check(
-        name="beyond_placebo",
-        difference=rise.step,
-        outcome=Outcome.HOLDS if is_beyond else Outcome.OPEN,
-        p_value=rise.change_p,
-        remedy="" if is_beyond else "add transcripts",
-    )
+    check = Check("beyond_placebo", rise.step, Outcome.HOLDS, p_value=rise.change_p)
+    if rise.is_change and rise.step.value > 0:
+        return check
+    return replace(check, outcome=Outcome.OPEN, remedy="add transcripts")
 
 
 def _range_text(rise: Rise) -> str:

@@ -386,7 +386,9 @@ class Study(BaseModel):
         )
 
         plan = self.plan()
-        planned_calls = sum(cost.calls for cost in plan.costs) if plan else 0
+        planned_calls = 0
+        if plan:
+            planned_calls = sum(cost.calls for cost in plan.costs)
         is_resumed = not all(map(is_whole, readable_logs(logs_in(self.log_folder)).headers))
         if (
             self.run_settings.cost_limit is not None
@@ -780,16 +782,20 @@ def _described_option(name: str, info: FieldInfo) -> dict[str, Any]:
     """
     field_type = _present_type(info)
     kind = _option_kind(field_type, info.metadata)
-    choices = get_args(field_type) if kind == "choice" else ()
+    choices: list[str] = []
+    if kind == "choice":
+        choices = [str(choice) for choice in get_args(field_type)]
+    argument = str(info.examples[0]) if info.examples else None
+    default = None if info.is_required() else info.default
     entries = {
         "name": name,
         "kind": kind,
-        "argument": str(info.examples[0]) if info.examples else None,
+        "argument": argument,
         "required": info.is_required() or None,
-        "default": None if info.is_required() else info.default,
+        "default": default,
         "help": info.description,
         **_described_bounds(kind, info.metadata),
-        "choices": [str(choice) for choice in choices] or None,
+        "choices": choices or None,
     }
     return {key: value for key, value in entries.items() if value is not None}
 
@@ -982,10 +988,11 @@ def _run_command(
         refuse_unwritable(values["out"])
     load_env_file()
     settings = RunSettings.pop_from(values) if "prices" in values else RunSettings()
-    fields = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
-    }
-    study = study_class.from_values({**fields, "settings": settings})
+    fields: dict[str, Any] = {**values, "settings": settings}
+    for key, value in values.items():
+        if isinstance(value, list):
+            fields[key] = tuple(value)
+    study = study_class.from_values(fields)
     if not dry_run:
         study.open_models()
 
@@ -1040,9 +1047,9 @@ def _option_decorator(
         both_flags = f"{flag}/--no-{flag[2:]}"
         return click.option(both_flags, default=default, show_default=True, help=help)
     if kind == "settings":
+        flags = ["-T", flag] if name == "args" else [flag]
         return click.option(
-            *(["-T"] if name == "args" else []),
-            flag,
+            *flags,
             name,
             type=options.Assignment(),
             multiple=True,

@@ -256,10 +256,9 @@ class DescribedRun:
         """
         evaluated = self.model.logged_config
         evaluated = evaluated.model_copy(update={"config": config.merge(evaluated.config)})
-        roles = {
-            role: [model.logged_config for model in models]
-            for role, models in self.models_by_role.items()
-        }
+        roles = {}
+        for role, models in self.models_by_role.items():
+            roles[role] = [model.logged_config for model in models]
         return identified(self.task, evaluated, roles, self.args, metadata)
 
     @property

@@ -337,7 +337,9 @@ def _run_wave(
             logs = _on_cluster(described_runs, log_dir, arguments, settings.engine, progress)
         else:
             with at_most(arguments.get("limit")):
-                tasks = [run.build() if isinstance(run, DescribedRun) else run for run in runs]
+                tasks = []
+                for run in runs:
+                    tasks.append(run.build() if isinstance(run, DescribedRun) else run)
             logs = _in_this_process(tasks, log_dir, arguments, progress)
     except KeyboardInterrupt:
         raise _interrupted(runs, log_dir) from None

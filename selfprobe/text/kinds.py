@@ -267,7 +267,8 @@ def format_of(text: str) -> str:
     >>> format_of("Which is a prime?\\nA) 4\\nB) 5"), format_of("hi, can you fix my oven?")
     ('benchmark', 'natural')
     """
-    return BENCHMARK if any(pattern.search(text) for pattern in _BENCHMARK) else NATURAL
+    is_benchmark = any(pattern.search(text) for pattern in _BENCHMARK)
+    return BENCHMARK if is_benchmark else NATURAL
 
 
 def language_of(text: str) -> str:
@@ -284,10 +285,9 @@ def language_of(text: str) -> str:
         script_count = len(re.findall(script, beginning))
         if letter_count and script_count > SCRIPT_SHARE * letter_count:
             return language
-    hits = {
-        language: sum(word in common_words for word in words)
-        for language, common_words in _COMMON_WORDS.items()
-    }
+    hits = {}
+    for language, common_words in _COMMON_WORDS.items():
+        hits[language] = sum(word in common_words for word in words)
     most_hits = max(hits.values())
     likeliest_languages = [language for language, count in hits.items() if count == most_hits]
     if most_hits < FEWEST_COMMON_WORDS or len(likeliest_languages) > 1:

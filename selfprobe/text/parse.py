@@ -383,11 +383,15 @@ def choice(text: str, options: Collection[str]) -> str | None:
     begins_with_article = (
         len(answer_words) > 1 and answer_words[0] in ("A", "a") and answer_words[1][0].isalpha()
     )
-    folded_words = [] if begins_with_article else [normalise(word) for word in answer_words]
+    folded_words: list[str] = []
+    if not begins_with_article:
+        folded_words = [normalise(word) for word in answer_words]
     bare_words = [word.strip(_MARKS_AROUND) for word in words(text, limit=_MOST_WORDS)]
-    named_options = {
-        option for option in options if option in (bare_words if len(option) == 1 else folded_words)
-    }
+    named_options = set()
+    for option in options:
+        reply_words = bare_words if len(option) == 1 else folded_words
+        if option in reply_words:
+            named_options.add(option)
 
     while len(folded_words) > 1 and folded_words[0] in ("answer", "option", "final"):
         folded_words = folded_words[1:]
@@ -731,10 +735,13 @@ def stated_probability(text: str) -> float | None:
 
     last_line = plain_text.rpartition("\n")[2].strip().rstrip(".")
     only_figure = _FIGURE.fullmatch(last_line)
-    figures = [only_figure] if only_figure else list(_FIGURE.finditer(plain_text))
-    values = [_probability(figure) for figure in figures]
-    rounded_values = {None if value is None else round(value, 9) for value in values}
-    return values[0] if len(rounded_values) == 1 else _own_sentence_number(plain_text)
+    if only_figure:
+        return _probability(only_figure)
+    values = [_probability(figure) for figure in _FIGURE.finditer(plain_text)]
+    distinct_values = set()
+    for value in values:
+        distinct_values.add(None if value is None else round(value, 9))
+    return values[0] if len(distinct_values) == 1 else _own_sentence_number(plain_text)
 
 
 _CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+")

@@ -148,6 +148,10 @@ def markers_in(text: str) -> Iterator[Marker]:
             yield marker
 
 
+def _end_word(opening_word: re.Match[str]) -> str:
+    return "END" if opening_word[0].isupper() else "end"
+
+
 def answer_opening(prompt: str) -> str | None:
     """What ends an empty thought after a prompt that opens one, so that the answer begins; None
     after any other.
@@ -171,10 +175,5 @@ def answer_opening(prompt: str) -> str | None:
     if "|" in tag["name"] and not tag["name"].startswith("|"):  # <ifm|think>
         return f"</{tag['name']}>"
     if marker.is_special and _OPENING_PARTS & set(_NAME_PARTS.findall(tag["name"].lower())):
-        return re.sub(
-            "start|begin",
-            lambda found: "END" if found[0].isupper() else "end",
-            tag[0],
-            flags=re.IGNORECASE,
-        )
+        return re.sub("start|begin", _end_word, tag[0], flags=re.IGNORECASE)
     return f"</{tag['name']}>" if marker.is_special else f"\n\n</{tag['name']}>\n\n"

@@ -291,8 +291,9 @@ class _Splitter:
         self.has_marker = self._is_marked()
 
     def result(self) -> Split:
-        thoughts = self.thoughts
-        thought = None if thoughts is None else "\n".join(part for part in thoughts if part)
+        thought = None
+        if self.thoughts is not None:
+            thought = "\n".join(part for part in self.thoughts if part)
         return Split(self.body, thought, self.has_marker, self.lacks_opening, self.is_ended)
 
     def _take_start(self) -> None:

@@ -133,8 +133,10 @@ class Specific:
     def of(self, models: Sequence[int]) -> "Specific":
         """The same result for these models alone, by their places."""
         square = np.ix_(models, models)
-        by = tuple(self.by[i] for i in models) if self.by else ()
-        return replace(self, scores=self.scores[square], habit=self.habit[square], by=by)
+        chosen = replace(self, scores=self.scores[square], habit=self.habit[square])
+        if not self.by:
+            return chosen
+        return replace(chosen, by=tuple(self.by[i] for i in models))
 
 
 def item_specific(

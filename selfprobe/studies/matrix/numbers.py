@@ -158,11 +158,12 @@ def _with_claims(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
 def _facts(task: TaskAnalysis) -> MatrixFacts:
     """The numbers of a task that its claims are made of."""
     measure = measures()[task.task]
+    means = task.advantage.means if task.advantage else np.full((1, 1), np.nan)
     return MatrixFacts(
         models=task.matrix.models,
         rows=task.rows,
         holes={model: _first_hole(model, task.matrix) for model in task.left_out},
-        means=task.advantage.means if task.advantage else np.full((1, 1), np.nan),
+        means=means,
         centred=task.centred,
         total=task.total_advantage,
         can_be_told=takes_about(task.task),
@@ -206,16 +207,21 @@ def _analyse_task(
     reasons = list(_reason_by_empty_cell(matrix).items())[:3]
     holes = [_hole_text(target, observer, reason) for (target, observer), reason in reasons]
 
+    chance = math.nan
+    if "chance" in decisions:
+        chance = float(decisions.chance.mean())
+    left_out = tuple(model for model in matrix.models if model not in models)
+
     no_advantage = undefined("fewer than two models are complete")
     analysis = TaskAnalysis(
         task=matrix.task,
         matrix=matrix,
         models=tuple(models),
-        left_out=tuple(model for model in matrix.models if model not in models),
+        left_out=left_out,
         holes="; ".join(holes),
         cluster_of_item=cluster_of_item,
         cells=_cells(results, matrix, cluster_of_item),
-        chance=float(decisions.chance.mean()) if "chance" in decisions else math.nan,
+        chance=chance,
         advantage=None,
         capability=None,
         total_advantage=no_advantage,

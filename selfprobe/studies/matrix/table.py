@@ -839,12 +839,13 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     cells = [cell_of(cell, run, plain_contents[cell]) for cell, run in plain_runs.items()]
     tasks_without_call = [task for task, measure in measures().items() if measure.observer == 0]
     joined_pairs = [pair for task in tasks_without_call for pair in joinable(task, plain_runs)]
-    cell_by_name = {tuple(cell[name] for name in CELL): cell for cell in cells}
+    name_of_cell = operator.itemgetter(*CELL)
+    cell_by_name = {name_of_cell(cell): cell for cell in cells}
     for pair in joined_pairs:
         target_cell = cell_by_name[own_cell(pair, 1)]
         observer_cell = cell_by_name[own_cell(pair, 2)]
         cells.append(joined_cell(pair, target_cell, observer_cell))
-    cells.sort(key=lambda cell: [cell[name] for name in CELL])  # an order that no run's end moves
+    cells.sort(key=name_of_cell)  # an order that no run's end moves
 
     rows = _decision_table(plain_contents)
     is_about_other = rows.key.str.startswith(OTHER_PREFIX)

@@ -190,10 +190,9 @@ PByCheck = Mapping[str, float]
 
 def _p_by_check(row: ModelRow) -> dict[str, float]:
     """Uncorrected p of the checks that have one; a check of several competitors has the largest."""
-    p_by_step_check = {
-        check: max(row.steps.get(step, 0.0) for step in steps)
-        for check, steps in STEPS_OF_CHECK.items()
-    }
+    p_by_step_check = {}
+    for check, steps in STEPS_OF_CHECK.items():
+        p_by_step_check[check] = max(row.steps.get(step, 0.0) for step in steps)
     p_by_baseline = row.over_p
     informed_p = p_by_baseline.get(INFORMED, 0.0)
     baseline_ps = [p for name, p in p_by_baseline.items() if name != INFORMED]
@@ -220,7 +219,9 @@ def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> lis
     ps_by_row = [_p_by_check(row) for row in tested_rows]
     largest_ps = [row.p for row in tested_rows]
     holm_of_largest = holm(largest_ps)
-    holm_by_check = {name: holm([ps[name] for ps in ps_by_row]) for name in ps_by_row[0]}
+    holm_by_check = {}
+    for name in ps_by_row[0]:
+        holm_by_check[name] = holm([ps[name] for ps in ps_by_row])
 
     corrected: list[PByCheck] = []
     for row in rows:
@@ -327,11 +328,9 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     own_check = _own_check(row, p_of_check["above_habit"], facts, alpha)
     if own_check.name == "above_zero":
         checks.append(own_check)
-    checks += [
-        _step_check(name, row, p_of_check[name], facts, alpha)
-        for name, steps in STEPS_OF_CHECK.items()
-        if any(step in row.steps for step in steps)
-    ]
+    for name, steps in STEPS_OF_CHECK.items():
+        if any(step in row.steps for step in steps):
+            checks.append(_step_check(name, row, p_of_check[name], facts, alpha))
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
     checks += _informed_checks(row, p_of_check["above_informed"], facts, alpha)
@@ -544,32 +543,26 @@ def _strength_checks(row: ModelRow, facts: MatrixFacts, alpha: float) -> list[Ch
     lone_answers = row.lone_answers
     if lone_answers is None or INFORMED in row.above_baselines:
         return []
-    is_beyond_strength = lone_answers.is_beyond_strength(alpha)
+    check = Check(
+        "beyond_strength",
+        lone_answers.difference,
+        Outcome.HOLDS,
+        p_value=lone_answers.thinning_p,
+    )
+    if lone_answers.is_beyond_strength(alpha):
+        return [check]
     remedy = f"add the {facts.replies} of a model as strong"
     if facts.can_be_told:
         remedy += ", or run --observers shown:5"
-    return [
-        Check(
-            name="beyond_strength",
-            difference=lone_answers.difference,
-            outcome=Outcome.HOLDS if is_beyond_strength else Outcome.OPEN,
-            p_value=lone_answers.thinning_p,
-            remedy="" if is_beyond_strength else remedy,
-        )
-    ]
+    return [replace(check, outcome=Outcome.OPEN, remedy=remedy)]
 
 
 def _shuffled_check(named_places: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
     """The named models' own cells against those of observers in another order."""
     p = named_permuted(facts.centred, named_places).p
     mean_advantage = float(np.mean([facts.centred[place, place] for place in named_places]))
-    holds = p < alpha
-    return Check(
-        name="above_shuffled",
-        difference=undefined(
-            "no interval", n=len(named_places), unit="model", value=mean_advantage
-        ),
-        outcome=Outcome.HOLDS if holds else Outcome.OPEN,
-        p_value=p,
-        remedy="" if holds else "add models",
-    )
+    difference = undefined("no interval", n=len(named_places), unit="model", value=mean_advantage)
+    check = Check("above_shuffled", difference, Outcome.HOLDS, p_value=p)
+    if p < alpha:
+        return check
+    return replace(check, outcome=Outcome.OPEN, remedy="add models")
