@@ -1,6 +1,7 @@
 """What a study will take, told before anything is asked."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from inspect_ai.model import ModelCost
 
+from selfprobe.data.prices import PriceList
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, reasoning_trace, user_motivation
 from selfprobe.studies.awareness.study import Awareness, prompts_needed
@@ -92,7 +94,10 @@ def test_the_reply_is_sent_again_with_each_question_and_the_grader_reads_answers
 def test_prices_that_are_known_are_told(rows: str) -> None:
     price = ModelCost(input=1.0, output=2.0, input_cache_read=0.0, input_cache_write=0.0)
     told = described(
-        ("openai/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"openai/a": price})
+        ("openai/a",),
+        ("binary",),
+        dataset=rows,
+        settings=RunSettings(prices=PriceList({"openai/a": price})),
     )
     questions = sum(len(text) // 4 for text in binary.QUESTIONS.values())
     paid = 4 * (100 + 5 * (100 + 300) + questions + 2 * (300 + 5 * 5)) / 1e6
@@ -138,7 +143,7 @@ def test_a_subject_that_grades_itself_is_refused_unless_it_is_listed_twice(rows:
     twice = described(
         ("openai/a",), ("reasoning_trace",), dataset=rows, grader="openai/a,openai/c,openai/a"
     )
-    assert twice.count("openai/c") == 1
+    assert len(re.findall(r"^openai/c ", twice, re.MULTILINE)) == 1
     assert described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")
 
 

@@ -18,9 +18,8 @@ from selfprobe.scorers.preference import (
 )
 from selfprobe.scorers.summary import summarise
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.preferences.judged import JudgedPair, JudgedRun
+from selfprobe.studies.preferences.judged import JudgedPair, JudgedRun, pair_text_baselines
 from selfprobe.studies.preferences.study import preference_claim
-from selfprobe.study.text_baselines import text_baselines
 
 VOCABULARY = [f"{start}{end}" for start in "bdfglmnprst" for end in ("ama", "elo", "iri", "otu")]
 """Words of about one length, which tell nothing."""
@@ -109,7 +108,7 @@ class World:
         numbers = summarise(decisions, "accuracy") | position_numbers(items)
         numbers |= {"pairs": float(count), "questions": float(len(sizes))}
         task = "direct_scoring" if self.scores_alone else "pairwise_preference"
-        baselines = text_baselines(judged_pairs)
+        baselines = pair_text_baselines(judged_pairs)
         run = JudgedRun(task, "m", "d", numbers, "log", baselines=baselines)
         return preference_claim(run, "m")
 
