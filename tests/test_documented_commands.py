@@ -57,6 +57,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe mechanism read": MECHANISM,
     "selfprobe outcome": ("studies/test_outcome",),
     "selfprobe paper introspectbench": ("papers/test_similar_replies",),
+    "selfprobe paper latent-preferences": ("papers/test_latent_preferences",),
     "selfprobe probe run": (
         PROBES,
         "probes/test_finetune",

@@ -439,7 +439,7 @@ def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_th
         judge.tokenizer.save_pretrained(tmp_path / "models" / name)
     for line in commands(PAPERS["004"]):
         program, group, *words = shlex.split(line)
-        assert program == "selfprobe" and group in ("probe", "report")
+        assert program == "selfprobe" and group in ("probe", "paper")
         if ("ablate" in words and not words[-1].endswith(PROBED)) or re.search(
             r"\$|gemma-2-(9|27)b-it$", line
         ):

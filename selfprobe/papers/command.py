@@ -60,6 +60,22 @@ def evaluation_awareness(logs: tuple[str, ...], page_folder: str, as_json: bool)
     _write_page(logs, page_folder, as_json, partial(evaluation_awareness_page, logs))
 
 
+@paper.command("latent-preferences")
+@click.argument("logs", metavar="FOLDERS...", nargs=-1, required=True)
+@click.option(
+    "--out", "page_folder", default="latent-preferences", show_default=True, help=options.OUT_HELP
+)
+@options.as_json
+def latent_preferences(logs: tuple[str, ...], page_folder: str, as_json: bool) -> None:
+    """Latent-preference probes: Tables 1 and 2, Figures 1 to 23, §5 and Appendix A.
+
+    FOLDERS are folders of `selfprobe probe run`, one a model, or FAMILY=FOLDER.
+    """
+    from selfprobe.papers.latent_preferences import latent_preferences_page
+
+    _write_page(logs, page_folder, as_json, partial(latent_preferences_page, logs))
+
+
 def _write_page(
     logs: tuple[str, ...], page_folder: str, as_json: bool, make_page: Callable[[], Page]
 ) -> None:

@@ -29,28 +29,26 @@ from selfprobe.page import (
 from selfprobe.page.numerals import Interval
 from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
 from selfprobe.papers.exhibit import Exhibit, PaperResults, paper_page
+from selfprobe.papers.quote_rules import rates_by_quote_rule
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.numbers import (
+    MARGIN,
     AgainstPlacebo,
     ArmNumbers,
+    Average,
     Comparison,
     MethodPair,
     PairKind,
     against_placebo,
     arm_rows,
-    as_in_paper,
     comparison_of,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, load_awareness, told_by_set
 from selfprobe.studies.awareness.sections import (
     AgreementRow,
-    AverageRow,
-    KappaRow,
     PairedRow,
     PlaceboRow,
     agreement_row,
-    average_row,
-    kappa_rows,
     paired_row,
     placebo_row,
 )
@@ -274,7 +272,7 @@ def figure10(numbers: LoggedNumbers) -> Exhibit:
 
 def _with_both_rules(exhibit: Exhibit, logged: AwarenessTables, method: str) -> Exhibit:
     """The exhibit with a table of the paper's rule (every finding counts) and of ours."""
-    rules = as_in_paper(logged)
+    rules = rates_by_quote_rule(logged)
     rules = rules[rules.method == method].reset_index(drop=True)
     (stem,) = exhibit.tables
     tables = {**exhibit.tables, f"{stem}-rules": rules}
@@ -320,6 +318,48 @@ def _asked_pairs(comparison: Comparison) -> list[MethodPair]:
     return [pair for pair in comparison.pairs if {pair.first, pair.second} == set(ASKED_METHODS)]
 
 
+def _comparable(comparable: bool) -> str:
+    return "yes" if comparable else "not shown"
+
+
+@dataclass(frozen=True)
+class AverageRow:
+    """Two methods over all models that ran both."""
+
+    methods: Annotated[tuple[str, str], Heading("methods", "The first method, and the second.")]
+    models: Annotated[int, Heading("models", "Models that ran both.")]
+    n: Annotated[int, Heading("n", "Conversations on which both have a verdict, over the models.")]
+    called: Annotated[
+        Estimate,
+        Heading(
+            "called an evaluation",
+            "Share called an evaluation by the first less that by the second.",
+        ),
+    ]
+    right: Annotated[
+        Estimate,
+        Heading(
+            "identified correctly", "Share of right verdicts of the first less that of the second."
+        ),
+    ]
+    comparable: Annotated[
+        bool,
+        Heading(
+            "comparable",
+            f"Whether the difference lies within ± {MARGIN} (TOST at 5 %).",
+            _comparable,
+        ),
+    ]
+
+
+def average_row(average: Average) -> AverageRow:
+    """Row of two methods over models."""
+    methods = (average.first, average.second)
+    return AverageRow(
+        methods, average.models, average.n, average.called, average.right, average.comparable
+    )
+
+
 def binary_less_than_probability(numbers: LoggedNumbers) -> Exhibit:
     """§4 and the introduction: differences of two methods over all models.
 
@@ -342,6 +382,36 @@ def binary_less_than_probability(numbers: LoggedNumbers) -> Exhibit:
         f"called an evaluation: {'; '.join(texts)}",
         tables={"averages": RowTable(AverageRow, rows)},
     )
+
+
+@dataclass(frozen=True)
+class KappaRow:
+    """Agreement of binary and probability by number of decisions."""
+
+    model: Annotated[str, Heading("model", "Model that was asked.")]
+    decisions: Annotated[
+        int, Heading("decisions", "Number of decisions that a verdict is made of.")
+    ]
+    kappa: Annotated[
+        float, Heading("kappa", "Mean of Cohen's kappa over draws of so many decisions.")
+    ]
+    low: Annotated[float, Heading("low", "Lower end of the 95 % interval.")]
+    high: Annotated[float, Heading("high", "Upper end of the 95 % interval.")]
+
+
+def kappa_rows(pairs: Sequence[MethodPair]) -> list[KappaRow]:
+    """Footnote 3 of the paper: one row for each model and number of decisions; empty without a
+    25-decision run.
+    """
+    rows = []
+    for pair in pairs:
+        if pair.curve is None:
+            continue
+        curve = pair.curve
+        curve_points = zip(curve.decisions, curve.mean, curve.low, curve.high, strict=True)
+        for decision_count, mean_kappa, low, high in curve_points:
+            rows.append(KappaRow(pair.model, decision_count, mean_kappa, low, high))
+    return rows
 
 
 def footnote3(numbers: LoggedNumbers) -> Exhibit:

@@ -42,6 +42,8 @@ class Exhibit:
     """Sentences on how to read it, and on what differs from the paper."""
     hidden_tables: Sequence[str] = ()
     """Stems of tables that the page does not show, since a picture has their numbers."""
+    blocks: Sequence[Block] = ()
+    """Further parts of its section, between its tables and its pictures."""
 
     @property
     def files(self) -> list[str]:
@@ -58,6 +60,7 @@ class Exhibit:
         for stem, table in self.tables.items():
             if isinstance(table, RowTable) and table.rows and stem not in self.hidden_tables:
                 blocks.append(Table(table.rows, table.columns))
+        blocks += self.blocks
         if self.pictures:
             blocks.append(Figures(self.pictures))
         return Section(f"{self.name}: {self.shows}", blocks, name=anchor_of(self.name))

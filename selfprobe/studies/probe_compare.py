@@ -1,44 +1,31 @@
-"""Probes of several models side by side: do they judge better than asking, and where? Paper 004,
-figures and tables.
+"""Probes of several models side by side: do they judge better than asking? The page of their runs.
 
 No model is asked and nothing is fitted: every number is one of a run's folder, a mean of such, or a
-count of them.
+count of them. The tables and figures of the latent-preference paper are made of the same runs by
+selfprobe/papers/latent_preferences.py.
 
 above         the supervised probe less asking and each control, a row a run and control: the answer
 models        one row a run
-scores        every method on every data set (figures 1 right, 12 to 23)
-groups        means over the data sets of a group (figures 2, 3)
-small_above_large  a small model's probe less a larger one's answers (§5.1)
-cases         in how many cases a probe is above each way of asking and the other probe (§5.1, §5.2)
-depth         by layer, as a share of the model's blocks (figures 6, 7)
-rise          where these curves jump, and where they come near their best (appendix A)
-table1        probes of one data set on another (table 1); general: how many reach .95 there (§5.3)
-cosine        their directions (figure 5)
-adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from probe and asking (§5.4)
-table2        asking with a direction taken out (table 2)
+scores        every method on every data set
 strict        of presets whose halves share questions: F1 by halves of questions
-components    the first two components of the contrast differences (figure 1 left)
 missing       what some runs have and others do not, a sentence a row
 """
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, product
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 
-from selfprobe.data.public_pairs import DATA_SET_GROUPS, LLMBAR_NATURAL
 from selfprobe.page import (
     MOST_FINDINGS,
     MOST_TERMINAL_LINES,
     Block,
     Bullets,
-    Figures,
     Heading,
     Page,
     Picture,
@@ -46,7 +33,6 @@ from selfprobe.page import (
     Section,
     Table,
     claim_page,
-    interval_columns,
     interval_text,
     more_in_tables,
     number,
@@ -61,12 +47,11 @@ from selfprobe.studies.probe_claims import (
     CONTROLS,
     PROBE_WORDS,
     ProbeEvidence,
-    estimate_of,
     evidence_of_run,
     mean_evidence,
     probe_claim,
 )
-from selfprobe.studies.probe_page import LEAK_SENTENCE, text_table
+from selfprobe.studies.probe_page import LEAK_SENTENCE, PROBE_PAPER_LINE, text_table
 
 _SIZE_IN_NAME = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
 _PARAMETERS_OF_UNIT = {"b": 1e9, "m": 1e6}
@@ -324,61 +309,16 @@ def _layers_text(run: ModelRun) -> str:
 
 
 Tables = Mapping[str, pd.DataFrame]
-PROBE_KINDS = ("supervised", "unsupervised")
-WAYS_OF_ASKING = ("prompting", "direct scoring", "G-Eval")
-"""Pairwise comparison, and what text quality has besides (§4.3)."""
-EACH_WAY_OF_ASKING = "each way of asking"
-SIX_DATA_SETS = "the paper's six"
-ALL_DATA_SETS = "all"
-SETS_OF_GROUPS = tuple(name for set_names in DATA_SET_GROUPS.values() for name in set_names)
-HIGH_F1 = 0.95
-"""F1 that unsupervised probes reach on other data sets "in several cases" (§5.3)."""
-CHANCE_F1 = 0.5
-SHARE_NEAR_BEST = 0.9
-"""A curve is near its best at this share of the way up from `CHANCE`."""
-GROUP_MEANS_NOTE = (
-    "The unweighted mean over the data sets of a group; its interval takes them as independent. A "
-    "model without one of them has no mean. Of NEWSROOM, SummEval and HANNA "
-)
 ASPECTS_NOTES = {
     "apart": (
-        "each aspect has a probe of its own, and a number is the mean over aspects, of every "
-        "method."
+        "Of NEWSROOM, SummEval and HANNA each aspect has a probe of its own, and a number is the "
+        "mean over aspects, of every method."
     ),
     "together": (
-        "one probe learns from all aspects; the paper's code fits and averages each "
-        "(`--aspects apart`)."
+        "Of NEWSROOM, SummEval and HANNA one probe learns from all aspects; the paper's code fits "
+        "and averages each (`--aspects apart`)."
     ),
 }
-SMALL_MODELS_NOTE = (
-    "The same of a smaller model's probe against a larger model's own answers, each two models of "
-    "a family on a data set; the intervals take both as independent (table small_above_large)."
-)
-DROPS_NOTE = (
-    "A drop is F1 on a natural subset less that on an adversarial one. In how many cases (a model "
-    "and subset) the probe's is smaller than asking's (above), and in how many the interval says "
-    "so; it takes the four scores as independent (table drops)."
-)
-RISE_NOTE = (
-    "Where each curve rises most from one block to the next (jump), and the first block at which "
-    "it has made nine tenths of the way from .5 to its best (near); as shares of the model's "
-    "blocks, without intervals. Empty where even the best block is not shown to be above .5."
-)
-CASES_NOTE = (
-    "In how many cases (a model on a data set) the probe's number is the larger one (above), and "
-    "in how many the 95 % interval of the paired difference says so (shown above, shown below). "
-    "The paper counts its six data sets of text quality and common sense, against direct scoring, "
-    "G-Eval and pairwise comparison; “each way of asking” has to be above all that were asked."
-)
-HIGH_TRANSFER_NOTE = (
-    "F1 on another data set than the probe learnt from, in how many cells of table 1 at least .95 "
-    "(high), and in how many the lower end of the interval too (shown high); the paper says that "
-    "of unsupervised probes in several cases."
-)
-FIGURES_OF_SET = {"mt_bench": "figure 1, right"} | {
-    name: f"figures {12 + k} and {18 + k}" for k, name in enumerate(SETS_OF_GROUPS)
-}
-"""Data set → the paper's figures that show it by size."""
 COMPARISON_METHOD = (
     "Runs of `selfprobe probe run` on the same data and under one preset. Numbers are weighted F1 "
     "on held-out pairs, with 95 % intervals by question, which hold for the probes as fitted. "
@@ -441,31 +381,14 @@ class Compared:
 
 def compare_runs(runs: Sequence[ModelRun]) -> Compared:
     """The tables of these runs, and what is missing in them."""
-    groups = _group_table(runs)
-    scores = _score_table(runs)
-    depth = _depth_table(runs)
-    adversarial = _joined(runs, "adversarial")
-    table1 = _transfer_table(runs)
     all_tables = {
         "models": _model_table(runs),
-        "scores": scores,
-        "groups": groups,
-        "cases": _case_table(runs),
-        "small_above_large": _small_above_large(scores),
-        "depth": depth,
-        "rise": rise(depth),
-        "table1": table1,
-        "general": _high_transfer_table(table1),
-        "cosine": _joined(runs, "cosine"),
-        "adversarial": adversarial,
-        "drops": drops(adversarial),
-        "table2": _joined(runs, "ablation"),
-        "components": _joined(runs, "components"),
-        "strict": _joined(runs, "strict"),
+        "scores": score_table(runs),
+        "strict": joined(runs, "strict"),
     }
     tables = {name: table for name, table in all_tables.items() if len(table)}
     evidence = {run.model: mean_over_data_sets(run) for run in runs}
-    return Compared(runs, tables, list(_missing_sentences(runs, groups)), evidence)
+    return Compared(runs, tables, list(_missing_sentences(runs)), evidence)
 
 
 def mean_over_data_sets(run: ModelRun) -> ProbeEvidence:
@@ -489,23 +412,23 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
         estimate.reason for estimate in estimates if math.isnan(estimate.low) and estimate.reason
     ]
     weight = 1 / len(estimates)
-    mean = _weighted_sum(*((weight, estimate) for estimate in estimates))
+    mean = weighted_sum(*((weight, estimate) for estimate in estimates))
     return replace(mean, n=n, reason=reasons[0] if reasons else "")
 
 
-def _score_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
+def score_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
     """The runs' methods and their fine-tuned judges, which are tested on the half that one split
     leaves.
     """
-    methods = _joined(runs, "methods")
-    tuned_judges = _joined(runs, "finetuned")
+    methods = joined(runs, "methods")
+    tuned_judges = joined(runs, "finetuned")
     if not len(tuned_judges):
         return methods
     is_in_methods = tuned_judges.method.isin(methods.method)
     return pd.concat([methods, tuned_judges[~is_in_methods]], ignore_index=True)
 
 
-def _joined(runs: Sequence[ModelRun], name: str) -> pd.DataFrame:
+def joined(runs: Sequence[ModelRun], name: str) -> pd.DataFrame:
     """A table of all runs under one another, with the models' names before; empty where none has
     it.
     """
@@ -536,155 +459,13 @@ def _model_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _group_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """group, data_sets, method, metric, value, low, high, n, unit, reason: undefined where a data
-    set is missing.
-    """
-    rows = []
-    for run in runs:
-        scores = _score_table([run]).drop(columns=list(run.names))
-        for group, set_names in DATA_SET_GROUPS.items():
-            group_scores = scores[scores.dataset.isin(set_names)]
-            for (method, metric), method_scores in group_scores.groupby(
-                ["method", "metric"], sort=False
-            ):
-                mean = _mean_over_sets(method_scores, set_names)
-                row = {
-                    "group": group,
-                    "data_sets": ", ".join(set_names),
-                    "method": method,
-                    "metric": metric,
-                }
-                rows.append(run.names | row | asdict(mean))
-    return pd.DataFrame(rows)
-
-
-def _mean_over_sets(method_scores: pd.DataFrame, set_names: Sequence[str]) -> Estimate:
-    """Mean of a method's scores over all of these data sets; undefined where one is missing."""
-    score_by_set = method_scores.set_index("dataset")
-    missing_sets = [name for name in set_names if name not in score_by_set.index]
-    if missing_sets:
-        reason = f"no {', '.join(missing_sets)}"
-        return undefined(reason, n=int(method_scores.n.sum()), unit="question")
-    return mean_of_estimates([estimate_of(score_by_set.loc[name]) for name in set_names])
-
-
-def _case_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """data_sets, probe, against, metric, cases (of a model and data set), above, shown_above,
-    shown_below.
-
-    `data_sets` is `SIX_DATA_SETS` (those of figures 2 and 3, which the paper counts) or
-    `ALL_DATA_SETS`. Against `EACH_WAY_OF_ASKING`, the largest of direct scoring, G-Eval and
-    pairwise comparison that the run has, each pair of scores on its own: `above` is above all of
-    them, `shown_above` has all of their intervals over 0, `shown_below` any below.
-    """
-    differences = _joined(runs, "differences").dropna(subset=["value"])
-    case_columns = [*runs[0].names, "dataset", "probe", "metric"]
-    from_asking = differences[differences.against.isin(WAYS_OF_ASKING)]
-    by_case = from_asking.groupby(case_columns, sort=False, dropna=False)
-    smallest_lead = by_case.agg(value=("value", "min"), low=("low", "min"), high=("high", "min"))
-    from_each = smallest_lead.reset_index().assign(against=EACH_WAY_OF_ASKING)
-    counted_differences = differences[differences.against.isin((*WAYS_OF_ASKING, "unsupervised"))]
-    counted_differences = pd.concat([counted_differences, from_each], ignore_index=True)
-    differences_of_six = counted_differences[counted_differences.dataset.isin(SETS_OF_GROUPS)]
-
-    rows = []
-    for data_sets, cases in (
-        (SIX_DATA_SETS, differences_of_six),
-        (ALL_DATA_SETS, counted_differences),
-    ):
-        comparisons = cases.groupby(["probe", "against", "metric"], sort=False)
-        for (probe, against, metric), compared_cases in comparisons:
-            names = {"data_sets": data_sets, "probe": probe, "against": against, "metric": metric}
-            rows.append(names | _counts_of_cases(compared_cases))
-    return pd.DataFrame(rows)
-
-
-def _counts_of_cases(differences: pd.DataFrame) -> dict[str, int]:
-    """Number of differences, of those above 0, and of those whose interval is above or below 0."""
-    return {
-        "cases": len(differences),
-        "above": int((differences.value > 0).sum()),
-        "shown_above": int((differences.low > 0).sum()),
-        "shown_below": int((differences.high < 0).sum()),
-    }
-
-
-def _high_transfer_table(table1: pd.DataFrame) -> pd.DataFrame:
-    """model, probe, cells, high, shown_high: F1 of a probe on another data set of at least
-    `HIGH_F1` (§5.3).
-
-    `high` counts numbers, `shown_high` the lower ends of their intervals.
-
-    Args:
-        table1: model, tested_on, trained_on, metric; supervised_value, supervised_low and the
-            unsupervised probe's.
-    """
-    if not len(table1):
-        return table1
-    is_other_set = table1.tested_on != table1.trained_on
-    transfers = table1[(table1.metric == "f1") & is_other_set]
-    rows = []
-    for model, model_transfers in transfers.groupby("model", sort=False):
-        for probe in PROBE_KINDS:
-            values = model_transfers[f"{probe}_value"]
-            lower_ends = model_transfers[f"{probe}_low"]
-            rows.append(
-                {
-                    "model": model,
-                    "probe": probe,
-                    "cells": int(values.notna().sum()),
-                    "high": int((values >= HIGH_F1).sum()),
-                    "shown_high": int((lower_ends >= HIGH_F1).sum()),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _depth_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """The runs' layers, with `depth`: the block's number (the first is 1) as a share of the model's
-    blocks.
-    """
-    layers = _joined(runs, "layers")
-    block_counts = {run.model: run.blocks for run in runs}
-    return layers.assign(depth=(layers.layer + 1) / layers.model.map(block_counts))
-
-
-def _transfer_table(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """tested_on, trained_on, metric, centre; the supervised and the unsupervised probe's value, low
-    and high under that centre and under either one (`supervised_tested_value` …), and n.
-    """
-    transfers = _joined(runs, "transfer")
-    if not len(transfers):
-        return transfers
-    cell_columns = ["model", "family", "parameters", "tested_on", "trained_on", "metric", "centre"]
-    supervised = _transfers_of_probe(transfers, "supervised", cell_columns)
-    unsupervised = _transfers_of_probe(transfers, "unsupervised", cell_columns)
-    return supervised.merge(unsupervised.drop(columns="n"), on=cell_columns)
-
-
-def _transfers_of_probe(
-    transfers: pd.DataFrame, probe: str, cell_columns: list[str]
-) -> pd.DataFrame:
-    scores = transfers[transfers.probe == probe][[*cell_columns, *TRANSFER_NUMBERS, "n"]]
-    return scores.rename(columns={name: f"{probe}_{name}" for name in TRANSFER_NUMBERS})
-
-
-def _missing_sentences(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
-    """Sentences on what some runs have and others do not, and on what is drawn nowhere."""
+def _missing_sentences(runs: Sequence[ModelRun]) -> Iterator[str]:
+    """Sentences on what some runs have and others do not."""
     datasets = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
     for name in datasets:
         models_without = [run.model for run in runs if name not in run.state["datasets"]]
         if models_without:
             yield f"{name} was not run with {', '.join(models_without)}."
-    if len(groups):
-        yield from _missing_means(groups)
-    for run in runs:
-        if math.isnan(run.parameters):
-            yield (
-                f"{run.model}: neither the run nor the name says how large it is, so it is in no "
-                "figure by size."
-            )
     for name in datasets:
         scored_pairs = {
             run.model: _scored_pairs(run, name) for run in runs if name in run.state["datasets"]
@@ -695,32 +476,11 @@ def _missing_sentences(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterat
                 f"{name}: models could read different numbers of its pairs, and are tested on "
                 f"these ({counts_text})."
             )
-    yield from _missing_parts(runs)
-
-
-def _missing_means(groups: pd.DataFrame) -> Iterator[str]:
-    probe_means = groups[groups.method.isin(PROBE_KINDS)]  # a judge may learn from some sets alone
-    is_incomplete = probe_means.reason.fillna("").str.startswith("no ")
-    incomplete_means = probe_means[is_incomplete]
-    keys = ["group", "model", "reason"]
-    for (group, model, reason), _ in incomplete_means.groupby(keys, sort=False):
-        yield f"{model} has {reason}: no mean over {group}, which takes {', '.join(DATA_SET_GROUPS[group])}."
 
 
 def _scored_pairs(run: ModelRun, dataset: str) -> int:
     data = run.tables["data"]
     return int(data[data.dataset == dataset].scored.sum())
-
-
-def _missing_parts(runs: Sequence[ModelRun]) -> Iterator[str]:
-    requirements = {
-        "transfer": "two data sets",
-        "ablation": "`selfprobe probe run --parts ablate`",
-    }
-    for table, requirement in requirements.items():
-        models_without = [run.model for run in runs if table not in run.tables]
-        if 0 < len(models_without) < len(runs):
-            yield f"{table}: not of {', '.join(models_without)}; it takes {requirement}."
 
 
 def lead_rows(run: ModelRun, evidence: ProbeEvidence) -> list[LeadRow]:
@@ -744,45 +504,7 @@ def lead_rows(run: ModelRun, evidence: ProbeEvidence) -> list[LeadRow]:
     return rows
 
 
-def _small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
-    """family, dataset, probe, small, large, times (as many parameters), value, low, high; F1, small
-    less large.
-
-    Paper: "almost always", read off figure 2. Here: each two models of a family. The interval takes
-    both scores as independent (MOVER, Zou and Donner 2008); they are of the same pairs, so it is
-    rather too wide.
-
-    Args:
-        scores: family, model, parameters, dataset, method, metric, value, low, high.
-    """
-    has_numbers = scores.value.notna() & scores.parameters.notna()
-    f1_scores = scores[(scores.metric == "f1") & has_numbers]
-    rows = []
-    for (family, dataset), family_scores in f1_scores.groupby(["family", "dataset"], sort=False):
-        score_by_model_and_method = {
-            (score.model, score.method): score for score in family_scores.itertuples()
-        }
-        models_by_size = family_scores.drop_duplicates("model").sort_values("parameters")
-        model_pairs = combinations(models_by_size.itertuples(), 2)
-        for (small, large), probe in product(model_pairs, PROBE_KINDS):
-            probe_score = score_by_model_and_method.get((small.model, probe))
-            asking_score = score_by_model_and_method.get((large.model, "prompting"))
-            if small.parameters == large.parameters or probe_score is None or asking_score is None:
-                continue
-            names = {
-                "family": family,
-                "dataset": dataset,
-                "probe": probe,
-                "small": small.model,
-                "large": large.model,
-                "times": large.parameters / small.parameters,
-            }
-            lead = _weighted_sum((1, probe_score), (-1, asking_score))
-            rows.append(names | _value_columns(lead))
-    return pd.DataFrame(rows)
-
-
-def _weighted_sum(*weighted_scores: tuple[float, Any]) -> Estimate:
+def weighted_sum(*weighted_scores: tuple[float, Any]) -> Estimate:
     """The weighted sum of independent scores, with MOVER's interval (Zou and Donner 2008).
 
     Each end is as far from the sum as the parts' ends are from theirs, in quadrature.
@@ -805,120 +527,8 @@ def _weighted_sum(*weighted_scores: tuple[float, Any]) -> Estimate:
     return Estimate(value, low, high, 0, "question")
 
 
-def _value_columns(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
-    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, each
-    with low and high.
-
-    A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's
-    less the probe's, above 0 where the probe's is the smaller one. Paper: "for all but one subset".
-    Here: of each model and natural subset. The intervals take the scores as independent
-    (`_weighted_sum`); probe and asking are of the same pairs, so that they are rather too wide.
-
-    Args:
-        adversarial: model, family, subset, method, metric, value, low, high; empty where no run has
-            LLMBar.
-    """
-    if not len(adversarial):
-        return adversarial
-    f1_scores = adversarial[(adversarial.metric == "f1") & adversarial.value.notna()]
-    rows = []
-    for (model, family), model_scores in f1_scores.groupby(["model", "family"], sort=False):
-        score_by_subset_and_method = {
-            (score.subset, score.method): score for score in model_scores.itertuples()
-        }
-        subsets = list(dict.fromkeys(model_scores.subset))
-        natural_subsets = [subset for subset in subsets if subset in LLMBAR_NATURAL]
-        adversarial_subsets = [subset for subset in subsets if subset not in LLMBAR_NATURAL]
-        for natural, subset, probe in product(natural_subsets, adversarial_subsets, PROBE_KINDS):
-            names = {
-                "model": model,
-                "family": family,
-                "subset": subset,
-                "natural": natural,
-                "probe": probe,
-            }
-            columns = _drop_columns(score_by_subset_and_method, natural, subset, probe)
-            if columns:
-                rows.append(names | columns)
-    return pd.DataFrame(rows)
-
-
-def _drop_columns(
-    score_by_subset_and_method: Mapping[tuple[str, str], Any], natural: str, subset: str, probe: str
-) -> dict[str, float]:
-    """Drops of a probe and of asking, and their difference; empty where a score is missing."""
-    natural_probe = score_by_subset_and_method.get((natural, probe))
-    subset_probe = score_by_subset_and_method.get((subset, probe))
-    natural_asking = score_by_subset_and_method.get((natural, "prompting"))
-    subset_asking = score_by_subset_and_method.get((subset, "prompting"))
-    if any(score is None for score in (natural_probe, subset_probe, natural_asking, subset_asking)):
-        return {}
-    probe_drop = _weighted_sum((1, natural_probe), (-1, subset_probe))
-    asking_drop = _weighted_sum((1, natural_asking), (-1, subset_asking))
-    difference = _weighted_sum(
-        (1, natural_asking), (-1, subset_asking), (-1, natural_probe), (1, subset_probe)
-    )
-    return {
-        **interval_columns("probe_drop", probe_drop),
-        **interval_columns("prompting_drop", asking_drop),
-        **_value_columns(difference),
-    }
-
-
-def rise(depth: pd.DataFrame) -> pd.DataFrame:
-    """Table of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
-
-    `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth`
-    is the first block at which the curve has made `SHARE_NEAR_BEST` of the way from chance to its
-    best. Depths are shares of the model's blocks. NaN where even the best block is not shown to be
-    above chance. Paper: in words ("a discontinuity", "by around 40-50 %").
-
-    Args:
-        depth: model, family, parameters, dataset, probe, metric, depth, value, low.
-    """
-    rows = []
-    key_columns = ["model", "family", "parameters", "dataset", "probe"]
-    f1_scores = depth[depth.metric == "f1"]
-    for key, curve in f1_scores.groupby(key_columns, sort=False, dropna=False):
-        names = dict(zip(key_columns, key, strict=True))
-        rows.append(names | _rise_of_curve(curve.sort_values("depth")))
-    return pd.DataFrame(rows)
-
-
-def _rise_of_curve(curve: pd.DataFrame) -> dict[str, float]:
-    columns = dict.fromkeys(("best", "best_depth", "jump", "jump_depth", "near_depth"), math.nan)
-    scores = curve[curve.value.notna()]
-    if len(scores) < 2:
-        return columns
-    best_block = scores.loc[scores.value.idxmax()]
-    columns |= {"best": float(best_block.value), "best_depth": float(best_block.depth)}
-    if not best_block.low > CHANCE_F1:
-        return columns
-
-    steps = scores.value.diff()
-    score_near_best = CHANCE_F1 + SHARE_NEAR_BEST * (best_block.value - CHANCE_F1)
-    blocks_near_best = scores[scores.value >= score_near_best]
-    return columns | {
-        "jump": float(steps.max()),
-        "jump_depth": float(scores.depth[steps.idxmax()]),
-        "near_depth": float(blocks_near_best.depth.iloc[0]),
-    }
-
-
-def case_counts(differences: pd.DataFrame) -> pd.DataFrame:
-    """probe, cases, above, shown_above, shown_below of `_small_above_large` or `drops`."""
-    rows = []
-    for probe, probe_differences in differences.groupby("probe", sort=False):
-        rows.append({"probe": probe} | _counts_of_cases(probe_differences))
-    return pd.DataFrame(rows)
-
-
 def comparison_page(compared: Compared) -> Page:
-    """The answer by run; what the paper shows of several models under its headings."""
+    """The answer by run, and the scores of every method by data set."""
     tables = compared.tables
     claims = ordered_claims([probe_claim(compared.evidence[run.model]) for run in compared.runs])
     answers = [
@@ -929,14 +539,9 @@ def comparison_page(compared: Compared) -> Page:
     for run in compared.runs:
         leads += lead_rows(run, compared.evidence[run.model])
 
-    paper_sections = list[Section]()
-    for title, make_blocks in PAPER_SECTIONS.items():
-        blocks = list(make_blocks(tables))
-        if blocks:
-            paper_sections.append(Section(title, blocks))
     score_sections = [
-        Section(name, [text_table(_scores_by_method(scores))])
-        for name, scores in _scores_by_set(tables)
+        Section(str(dataset), [text_table(f1_by_method(scores))])
+        for dataset, scores in tables["scores"].groupby("dataset", sort=False)
     ]
     preset = compared.runs[0].state["settings"]["name"]
     page = claim_page(
@@ -946,12 +551,12 @@ def comparison_page(compared: Compared) -> Page:
         picture=_lead_picture(claims),
         table=Table(answers, columns_of(ModelAnswerRow)),
         tables={"above": RowTable(LeadRow, leads)},
-        paper=[*_count_blocks(tables), *paper_sections],
-        cells=score_sections,
+        cells=[*_strict_sections(tables), *score_sections],
         method=[
             f"{COMPARISON_METHOD}{preset}.",
             COMPARISON_CHECKS_NOTE,
-            GROUP_MEANS_NOTE + ASPECTS_NOTES[tables["models"].aspects[0]],
+            ASPECTS_NOTES[tables["models"].aspects[0]],
+            PROBE_PAPER_LINE,
         ],
     )
     runs_section = Section("Runs", _run_blocks(compared), name="runs")
@@ -996,27 +601,7 @@ def _lead_picture(claims: Sequence[Claim]) -> Picture:
     return interval_rows("above", leads, caption=caption, axis="F1, probe less asking", line=0)
 
 
-def _scores_by_set(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each group and data set with its scores."""
-    for table, column in (("groups", "group"), ("scores", "dataset")):
-        if table in tables:
-            for name, scores in tables[table].groupby(column, sort=False):
-                yield str(name), scores
-
-
-def _size_blocks(tables: Tables) -> Iterator[Block]:
-    """A figure by size of each group and data set that has one."""
-    for name, scores in _scores_by_set(tables):
-        has_numbers = scores.parameters.notna() & scores.value.notna()
-        drawn_scores = scores[(scores.metric == "f1") & has_numbers]
-        if not len(drawn_scores):
-            continue
-        title = f"{name} ({FIGURES_OF_SET[name]})" if name in FIGURES_OF_SET else name
-        stem = probe_figures.stem_of("means" if name in DATA_SET_GROUPS else "size", name)
-        yield Figures(probe_figures.size_pictures(drawn_scores, title=title, stem=stem))
-
-
-def _scores_by_method(scores: pd.DataFrame) -> pd.DataFrame:
+def f1_by_method(scores: pd.DataFrame) -> pd.DataFrame:
     """model, then a column a method: F1 with its interval as text."""
     f1_scores = scores[scores.metric == "f1"]
     texts = {(score.model, score.method): interval_text(score) for score in f1_scores.itertuples()}
@@ -1028,141 +613,14 @@ def _scores_by_method(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _count_blocks(tables: Tables) -> Iterator[Block]:
-    """Counts for what the paper says in words: in how many cases it holds."""
-    if "cases" in tables:
-        yield CASES_NOTE
-        yield text_table(tables["cases"].query("metric == 'f1'").drop(columns="metric"))
-    for name, note in (("small_above_large", SMALL_MODELS_NOTE), ("drops", DROPS_NOTE)):
-        if name in tables:
-            yield note
-            yield text_table(case_counts(tables[name]))
-
-
-def _layer_blocks(tables: Tables) -> Iterator[Block]:
-    for dataset, curves in tables["depth"].groupby("dataset", sort=False):
-        stem = probe_figures.stem_of("depth", dataset)
-        yield Figures(probe_figures.depth_pictures(curves, title=f"{dataset}, by layer", stem=stem))
-    if "rise" in tables:
-        yield RISE_NOTE
-        yield text_table(tables["rise"].drop(columns=["family", "parameters"]).round(2))
-
-
-def _transfer_blocks(tables: Tables) -> Iterator[Block]:
-    """A table a model, as the paper's: rows tested on, columns trained on, supervised /
-    unsupervised.
-    """
-    if "table1" not in tables:
-        return
-    for model, transfers in tables["table1"].query("metric == 'f1'").groupby("model", sort=False):
-        texts = []
-        for row in transfers.itertuples():
-            estimates = [_estimate_of_probe(row, probe) for probe in PROBE_KINDS]
-            texts.append(" / ".join(map(interval_text, estimates)))
-        names = list(dict.fromkeys(transfers.trained_on))
-        cells = transfers.assign(cell=texts).pivot(
-            index="tested_on", columns="trained_on", values="cell"
-        )
-        square = cells.loc[names, names]
-        centre_words = CENTRE_WORDS[transfers.centre.iloc[0]]
-        yield (
-            f"{model}: F1, supervised / unsupervised; rows tested on, columns trained on; "
-            f"{centre_words}."
-        )
-        yield text_table(square.rename_axis(None, axis=1).reset_index())
-    yield from _pictures_by("model", "table1", tables, _transfer_maps)
-    if "general" in tables:
-        yield HIGH_TRANSFER_NOTE
-        yield text_table(tables["general"])
-
-
-CENTRE_WORDS: Mapping[str, str] = {
-    "source": "differences less the means of the set trained on (columns tested_ hold the others)",
-    "tested": "differences less the means of the set tested (columns source_ hold the others)",
-}
-"""Centre → how states of another data set were centred."""
-
-
-def _estimate_of_probe(row: Any, probe: str) -> Estimate:
-    return Estimate(
-        getattr(row, f"{probe}_value"),
-        getattr(row, f"{probe}_low"),
-        getattr(row, f"{probe}_high"),
-        row.n,
-        "question",
-    )
-
-
-def _transfer_maps(transfers: pd.DataFrame, stem: str) -> list[Picture]:
-    cells = transfers[["tested_on", "trained_on", "metric"]]
-    frames = []
-    for probe in PROBE_KINDS:
-        columns = {end: transfers[f"{probe}_{end}"] for end in ("value", "low", "high")}
-        frames.append(cells.assign(probe=probe, **columns))
-    return probe_figures.transfer_pictures(pd.concat(frames, ignore_index=True), stem=stem)
-
-
-def _pictures_by(
-    column: str, name: str, tables: Tables, draw: "Callable[..., list[Picture]]"
-) -> Iterator[Block]:
-    """Pictures of a table for each model, or data set, under its name."""
-    if name in tables:
-        for value, rows in tables[name].groupby(column, sort=False):
-            yield str(value)
-            yield Figures(draw(rows, stem=probe_figures.stem_of(name, value)))
-
-
-def _ablation_blocks(tables: Tables) -> Iterator[Block]:
-    if "table2" not in tables:
-        return
-    table = tables["table2"]
-    yield Figures(probe_figures.change_pictures(table, stem="table2"))
-    ablations = table[table.direction != "none"]
-    change_texts = [interval_text(row, sign=True) for row in ablations.itertuples()]
-    cells = ablations.assign(change=change_texts).pivot_table(
-        index=["dataset", "direction"],
-        columns="model",
-        values="change",
-        aggfunc="first",
-        sort=False,
-    )
-    yield text_table(cells.rename_axis(None, axis=1).reset_index().fillna(""))
-
-
-def _cosine_blocks(tables: Tables) -> Iterator[Block]:
-    return _pictures_by("model", "cosine", tables, probe_figures.cosine_pictures)
-
-
-def _adversarial_blocks(tables: Tables) -> Iterator[Block]:
-    return _pictures_by("model", "adversarial", tables, probe_figures.adversarial_pictures)
-
-
-def _component_blocks(tables: Tables) -> Iterator[Block]:
-    draw = partial(probe_figures.component_pictures, by="model")
-    return _pictures_by("dataset", "components", tables, draw)
-
-
-def _strict_blocks(tables: Tables) -> Iterator[Block]:
+def _strict_sections(tables: Tables) -> list[Section]:
     """What the paper's halves leak, and F1 by halves of questions, a row a model and data set."""
     if "strict" not in tables:
-        return
+        return []
     f1_scores = tables["strict"].query("metric == 'f1'")
     texts = [interval_text(score) for score in f1_scores.itertuples()]
     cells = f1_scores.assign(text=texts).pivot_table(
         index=["model", "dataset"], columns="method", values="text", aggfunc="first", sort=False
     )
-    yield LEAK_SENTENCE
-    yield text_table(cells.rename_axis(None, axis=1).reset_index())
-
-
-PAPER_SECTIONS: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
-    "By halves of questions (preset strict)": _strict_blocks,
-    "By size (figures 1 to 3, 12 to 23)": _size_blocks,
-    "By layer (figures 6, 7)": _layer_blocks,
-    "Probes of one data set on another (table 1)": _transfer_blocks,
-    "Directions (figure 5)": _cosine_blocks,
-    "LLMBar (figures 4, 8 to 11)": _adversarial_blocks,
-    "A direction taken out (table 2)": _ablation_blocks,
-    "First two components (figure 1, left)": _component_blocks,
-}
-"""Headings of what the paper shows → how it is made here."""
+    table = text_table(cells.rename_axis(None, axis=1).reset_index())
+    return [Section("By halves of questions (preset strict)", [LEAK_SENTENCE, table])]

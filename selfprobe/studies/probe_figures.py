@@ -1,6 +1,4 @@
-"""Pictures of one probe run, and of several side by side (the latent-preference probes, all figures). No file is
-written here.
-"""
+"""Pictures of the tables of a probe run. No file is written here."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,22 +16,8 @@ from selfprobe.stats.estimate import Estimate
 
 METRIC_NAMES = {"f1": "weighted F1", "accuracy": "accuracy", "auroc": "AUROC"}
 PROBE_KINDS = ("supervised", "unsupervised")
-DIRECTION_KINDS = (*PROBE_KINDS, "random")
 LEVEL_METHODS = ("prompting", "no model (TF-IDF)", "no model (length)")
 """Methods without layers: a level line in a picture by layer."""
-SIZED_METHODS = (
-    "supervised",
-    "unsupervised",
-    "unsupervised, flipped",
-    "prompting",
-    "direct scoring",
-    "G-Eval",
-    "fine-tuned judge",
-    "fine-tuned judge, all weights",
-    "no model (length)",
-    "no model (TF-IDF)",
-)
-"""Methods of a picture by size, in the order of its legend."""
 CHANGE_OF_F1 = "F1 of asking with a direction taken out, less F1 without"
 BY_QUESTION = "95 % intervals by question."
 
@@ -57,9 +41,7 @@ def drawn_pictures(tables: Mapping[str, pd.DataFrame]) -> dict[str, list[Picture
 def method_pictures(
     table: pd.DataFrame, *, metric: str = "f1", stem: str = "methods"
 ) -> list[Picture]:
-    """Probes, the model's own answers and the controls: bars with intervals, a picture a data set
-    (figures 2, 3).
-    """
+    """Probes, the model's own answers and the controls: bars with intervals, a picture a data set."""
     scored = table[table.metric == metric]
     pictures = []
     for dataset, rows in scored.groupby("dataset", sort=False):
@@ -80,9 +62,7 @@ def method_pictures(
 def layer_pictures(
     table: pd.DataFrame, floors: pd.DataFrame, methods: pd.DataFrame, *, metric: str = "f1"
 ) -> list[Picture]:
-    """Both probes by layer, above what the best of all layers finds when labels are shuffled
-    (figures 6, 7).
-    """
+    """Both probes by layer, above what the best of all layers finds when labels are shuffled."""
     scored = table[table.metric == metric]
     pictures = []
     for dataset, rows in scored.groupby("dataset", sort=False):
@@ -128,7 +108,7 @@ def transfer_pictures(
     table: pd.DataFrame, *, metric: str = "f1", stem: str = "transfer"
 ) -> list[Picture]:
     """Probes of one data set (column) on another (row), with intervals; framed: their own test
-    halves (table 1).
+    halves.
     """
     scored = table[table.metric == metric]
     names = list(dict.fromkeys(scored.trained_on))
@@ -152,7 +132,7 @@ def transfer_pictures(
 
 
 def cosine_pictures(table: pd.DataFrame, *, stem: str = "cosine") -> list[Picture]:
-    """Cosines of directions at one layer, as a magnitude; framed: of one data set (figure 5).
+    """Cosines of directions at one layer, as a magnitude; framed: of one data set.
 
     A magnitude, since labels, or nothing at all, fix the sign of a component.
     """
@@ -180,7 +160,7 @@ def cosine_pictures(table: pd.DataFrame, *, stem: str = "cosine") -> list[Pictur
 def adversarial_pictures(
     table: pd.DataFrame, *, metric: str = "f1", stem: str = "adversarial"
 ) -> list[Picture]:
-    """LLMBar: learnt from its natural subsets, tested on all, which come after them (figure 4)."""
+    """LLMBar: learnt from its natural subsets, tested on all, which come after them."""
     scored = table[table.metric == metric]
     subsets = sorted(set(scored.subset), key=lambda subset: (subset not in LLMBAR_NATURAL, subset))
     bars: dict[str, dict[str, Interval]] = {}
@@ -222,9 +202,7 @@ def loss_pictures(table: pd.DataFrame) -> list[Picture]:
 
 
 def ablation_pictures(table: pd.DataFrame) -> list[Picture]:
-    """Change of the prompting baseline's F1 when a direction is taken out, beside random directions
-    (table 2).
-    """
+    """Change of the prompting baseline's F1 when a direction is taken out, beside random directions."""
     taken_out = table[table.direction != "none"]
     pictures = []
     for dataset, rows in taken_out.groupby("dataset", sort=False):
@@ -243,8 +221,7 @@ def ablation_pictures(table: pd.DataFrame) -> list[Picture]:
 
 
 def component_pictures(table: pd.DataFrame, *, by: str, stem: str = "components") -> list[Picture]:
-    """Contrast differences along their first two principal components, coloured by preference
-    (figure 1, left).
+    """Contrast differences along their first two principal components, coloured by preference.
 
     `by` is the column whose values have a picture each: the data set, or the model.
     """
@@ -271,40 +248,6 @@ def component_pictures(table: pd.DataFrame, *, by: str, stem: str = "components"
     return pictures
 
 
-def size_pictures(
-    table: pd.DataFrame, *, title: str, stem: str, metric: str = "f1"
-) -> list[Picture]:
-    """A score against the model's parameters: a picture a family, a line a method, 95 % intervals.
-
-    `table` has family, parameters, method, metric, value, low, high; models of unknown size are
-    left out.
-    """
-    sized = table[(table.metric == metric) & table.parameters.notna()]
-    pictures = []
-    for family, rows in sized.groupby("family", sort=False):
-        series: dict[str, tuple[Sequence[float], Sequence[Interval]]] = {}
-        for method in SIZED_METHODS:
-            line = rows[rows.method == method].sort_values("parameters")
-            if len(line):
-                series[method] = (list(np.log10(line.parameters)), intervals_of(line))
-        sizes = sorted(set(rows.parameters))
-        picture = curves(
-            stem_of(stem, family),
-            series,
-            caption=(
-                f"{title}, {family}: {METRIC_NAMES[metric]} by the model's parameters, "
-                "95 % intervals."
-            ),
-            x_title="parameters",
-            y_title=METRIC_NAMES[metric],
-            title=f"{title}: {family}",
-            ticks={float(np.log10(size)): size_text(size) for size in sizes},
-            line=0.5,
-        )
-        pictures.append(picture)
-    return pictures
-
-
 def size_text(parameters: float) -> str:
     """Size as text: 8B, 0.5B, 135M, 20k."""
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
@@ -312,66 +255,6 @@ def size_text(parameters: float) -> str:
             digits = ".2g" if parameters < 100 * unit else ".0f"
             return f"{parameters / unit:{digits}}{letter}"
     raise AssertionError
-
-
-def depth_pictures(
-    table: pd.DataFrame, *, title: str, stem: str, metric: str = "f1"
-) -> list[Picture]:
-    """A score by layer of one data set, as a share of the model's blocks: a picture a kind, a line
-    a model.
-    """
-    scored = table[table.metric == metric]
-    pictures = []
-    for kind, rows in scored.groupby("probe", sort=False):
-        series: dict[str, tuple[Sequence[float], Sequence[Interval]]] = {}
-        for model, layers in rows.groupby("model", sort=False):
-            curve = layers.sort_values("depth")
-            series[str(model)] = (list(curve.depth), intervals_of(curve))
-        picture = curves(
-            stem_of(stem, kind),
-            series,
-            caption=f"{title}, {kind} probe: {METRIC_NAMES[metric]} by depth, 95 % intervals.",
-            x_title="block, as a share of the model's blocks",
-            y_title=METRIC_NAMES[metric],
-            title=f"{title}: {kind}",
-            marks=False,
-            line=0.5,
-            alt=(
-                f"{METRIC_NAMES[metric]} of the {kind} probe by depth; "
-                "the numbers are in the table."
-            ),
-        )
-        pictures.append(picture)
-    return pictures
-
-
-def change_pictures(table: pd.DataFrame, *, stem: str) -> list[Picture]:
-    """Change of asking's F1 with a direction taken out: a picture a data set, a row a model (table
-    2).
-
-    Of several random directions the one that takes most is drawn: the strongest control.
-    """
-    taken_out = table[table.direction != "none"]
-    pictures = []
-    for dataset, rows in taken_out.groupby("dataset", sort=False):
-        marks: dict[str, dict[str, Interval]] = {}
-        for model, directions in rows.groupby("model", sort=False):
-            marks[str(model)] = {}
-            for kind in DIRECTION_KINDS:
-                of_kind = directions[directions.direction.str.startswith(kind)].sort_values("value")
-                if len(of_kind):
-                    marks[str(model)][kind] = interval_of(next(of_kind.itertuples()))
-        picture = interval_rows(
-            stem_of(stem, dataset),
-            marks,
-            caption=f"{dataset}: {CHANGE_OF_F1}; of random directions the lowest. {BY_QUESTION}",
-            axis="change of F1",
-            title=str(dataset),
-            scale="signed",
-            line=0,
-        )
-        pictures.append(picture)
-    return pictures
 
 
 def level(value: float) -> Estimate:

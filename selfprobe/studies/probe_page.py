@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
+from markupsafe import Markup
 
 from selfprobe.page import (
     MOST_FINDINGS,
     MOST_TERMINAL_LINES,
+    PROBES,
     Block,
     Column,
     Figures,
@@ -67,6 +69,10 @@ LEAK_SENTENCE = (
     "Beside it, the same states under the preset strict: halves of questions, both orders, "
     "regularisation chosen in the training half; of the last block alone."
 )
+PROBE_PAPER_LINE = Markup(
+    "The tables and figures of {} from these runs: "
+    "<code>selfprobe paper latent-preferences FOLDERS</code>."
+).format(PROBES)
 ONE_TRAINING = (
     "This is one training on one half: another half or seed may differ by more than the interval."
 )
@@ -208,11 +214,11 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     sections = [
         _table_section(name, tables, pictures)
         for name in (*TABLE_CAPTIONS, "data")
-        if name in tables and name != "strict"  # that stands beside the paper's halves
+        if name in tables
     ]
     shared: dict[str, Any] = {
         "cells": sections,
-        "method": [SCALE_SENTENCE, PROBE_CHECKS, run_sentence],
+        "method": [SCALE_SENTENCE, PROBE_CHECKS, run_sentence, PROBE_PAPER_LINE],
     }
     if about == "judges":
         page = _judge_page(title, tables, shared, costs_of_judges)
@@ -242,14 +248,10 @@ def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any]) -> Page:
     answers = [
         _probe_answer(claim, evidence_by_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
     ]
-    paper: list[Block] = []
-    if "strict" in tables:
-        paper = [LEAK_SENTENCE, text_table(_rows("strict", tables))]
     page = claim_page(
         title,
         claims,
         PROBE_WORDS,
-        paper=paper,
         picture=_picture(claims, [claim.subject for claim in claims], tables, "probes"),
         table=Table(answers, columns_of(ProbeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
@@ -320,6 +322,8 @@ def _run_sentence(state: Mapping[str, Any]) -> str:
 def _table_section(name: str, tables: Tables, pictures: Mapping[str, Sequence[Picture]]) -> Section:
     """A table of the run with its figure."""
     blocks: list[Block] = [text_table(_rows(name, tables))]
+    if name == "strict":
+        blocks.insert(0, LEAK_SENTENCE)
     if name == "layers":
         blocks.append(LUCK_SENTENCE)
     if name in pictures:

@@ -375,7 +375,15 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         lines = list[str]()
         for model_run in self.model_runs:
             lines += model_run.needs_of_model()
+            lines += model_run.thinking_lines
         return lines
+
+    @property
+    def plan_lines(self) -> list[str]:
+        """Lines of the plan; those on thinking are of each model, so that no model is loaded for
+        this study as a whole, whose copies for single models would keep it.
+        """
+        return self.needs_lines
 
     @property
     def recipe(self) -> "Recipe":

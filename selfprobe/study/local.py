@@ -227,16 +227,23 @@ class LocalStudy(Study):
         """Content of the folder, in the form that `page` takes."""
         raise NotImplementedError
 
-    def plan(self) -> Plan:
-        """Plan of what is read, and how long it takes; the model is loaded for it."""
+    @property
+    def thinking_lines(self) -> list[str]:
+        """Line of the plan on how answers of a model that thinks are read; none of another one."""
         from selfprobe.probes.tokens import thinking_note
 
+        note = thinking_note(self.judge.tokenizer, self.judge.chat)
+        return [note] if note else []
+
+    @property
+    def plan_lines(self) -> list[str]:
+        """Lines of the plan."""
+        return [*self.needs_lines, *self.thinking_lines]
+
+    def plan(self) -> Plan:
+        """Plan of what is read, and how long it takes; the model is loaded for it."""
         with user_errors_as_input_errors(RESUME_ADVICE):
-            lines = list(self.needs_lines)
-            note = thinking_note(self.judge.tokenizer, self.judge.chat)
-            if note:
-                lines.append(note)
-            return Plan(lines, ())
+            return Plan(self.plan_lines, ())
 
     def ask(self) -> bool:
         """Read what is not in the folder yet."""

@@ -91,6 +91,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "logs/matrix",
         "logs/matrix logs/open logs/effort --embedder openai/text-embedding-3-small",
     ),
+    "paper latent-preferences": (
+        "probes/all/*",
+        "Llama=probes/llama Gemma=probes/gemma --out probes-page",
+    ),
     "probe": ("run --model smollm2 --datasets ours", "score mine.jsonl --probe probes/a.probe"),
     "probe run": (
         "--model smollm2 --datasets ours",

@@ -135,42 +135,6 @@ def test_a_method_without_a_score_is_said_and_not_drawn_as_zero() -> None:
     assert "no score" in texts(picture)
 
 
-def test_models_of_several_sizes_are_a_line_a_method_and_a_picture_a_family() -> None:
-    rows = [
-        number(0.5 + size / 2e10, family=family, parameters=size, method=method, metric="f1")
-        for family in ("Llama", "Qwen") for size in (1e9, 8e9) for method in ("supervised", "prompting")
-    ]  # fmt: skip
-    pictures = probe_figures.size_pictures(pd.DataFrame(rows), title="LLMBar", stem="size-llmbar")
-    assert [picture.name for picture in pictures] == ["size-llmbar-Llama", "size-llmbar-Qwen"]
-    assert {"1B", "8B", "supervised", "prompting"} <= set(texts(pictures[0]))
-
-
-def test_of_random_directions_the_one_that_takes_most_is_drawn() -> None:
-    rows = [
-        number(change, dataset="llmbar", model="m", direction=direction)
-        for direction, change in (
-            ("none", 0.0),
-            ("supervised", -0.3),
-            ("random 1", -0.1),
-            ("random 2", -0.2),
-        )
-    ]
-    [picture] = probe_figures.change_pictures(pd.DataFrame(rows), stem="table2")
-    assert "supervised −0.30" in picture.alt and "random −0.20" in picture.alt
-
-
-def test_models_are_lines_by_depth() -> None:
-    rows = [
-        number(0.6, probe="supervised", model=m, depth=d, metric="f1")
-        for m in "ab"
-        for d in (0.2, 0.8)
-    ]
-    [picture] = probe_figures.depth_pictures(
-        pd.DataFrame(rows), title="llmbar", stem="depth-llmbar"
-    )
-    assert {"a", "b", "llmbar: supervised"} <= set(texts(picture))
-
-
 def test_the_loss_of_a_judge_stands_beside_that_of_a_coin() -> None:
     rows = pd.DataFrame(
         [

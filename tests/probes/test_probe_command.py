@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.probes import forward, plan
+from selfprobe.probes.folder import read_run
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.text.extras import install_command
 
@@ -536,6 +537,9 @@ def test_several_models_get_a_folder_and_a_page_each(model: Path, tmp_path: Path
     assert ran.exit_code == 0 and "Side by side: selfprobe report " in ran.output, ran.output
     for name in (model.name, other.name):
         assert f"{name}: " in ran.output and (tmp_path / "out" / name / "index.html").is_file()
+    runs = [read_run(tmp_path / "out" / folder.name) for folder in (model, other)]
+    assert [run["model"] for run in runs] == [str(model), str(other)]
+    assert runs[0]["revision"] != runs[1]["revision"], "each folder is of its own weights"
     same = call(
         "run", "--models", f"{model},{model}/", "--datasets", file, "--out", tmp_path / "out"
     )

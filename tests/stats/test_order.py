@@ -16,6 +16,7 @@ import pytest
 from selfprobe.logs import Runs
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page import Page
+from selfprobe.papers.quote_rules import rates_by_quote_rule
 from selfprobe.probes.evaluate import estimate as of_probes
 from selfprobe.scorers import awareness as awareness_scorer
 from selfprobe.scorers import preference as preference_scorer
@@ -30,7 +31,7 @@ from selfprobe.stats import estimate as estimates
 from selfprobe.stats.timing import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
-from selfprobe.studies.awareness.numbers import against_placebo, as_in_paper, comparison_of
+from selfprobe.studies.awareness.numbers import against_placebo, comparison_of
 from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card import card_numbers
@@ -461,7 +462,7 @@ def awareness_found(logged: AwarenessTables) -> Any:
     scores = comparison.baselines.scores.sort_values(["data", "item"])
     return [
         replace(comparison, baselines=replace(comparison.baselines, scores=scores)), made.statements, placebos,
-        as_in_paper(logged), {name: t for name, t in tables.items() if name not in ("verdicts", "texts")},
+        rates_by_quote_rule(logged), {name: t for name, t in tables.items() if name not in ("verdicts", "texts")},
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
 from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import STATED_BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.numbers import ArmNumbers, MethodPair
+from selfprobe.studies.awareness.numbers import ArmNumbers
 from selfprobe.studies.awareness.runs import AwarenessTables
 from selfprobe.study.awareness_arms import ARM, marks
 from selfprobe.study.text_baselines import Baselines
@@ -21,7 +21,6 @@ def pictures(
     logged: AwarenessTables,
     methods: Sequence[ArmNumbers],
     baselines: Baselines,
-    pairs: Sequence[MethodPair],
 ) -> list[Picture]:
     """All that there is something to draw of; a method without a verdict is in none."""
     answered_arms = [arm for arm in methods if arm.n]
@@ -30,7 +29,6 @@ def pictures(
     figures = list[Picture | None]()
     if any(arm.labelled for arm in answered_arms):
         figures.append(shares_figure(answered_arms, name_of_model))
-        figures.append(rates_figure(answered_arms, name_of_model))
     if logged.texts.label.nunique() == 2:
         for number, (model, name) in enumerate(name_of_model.items(), start=1):
             figures.append(roc(logged, baselines, model, name, number))
@@ -53,24 +51,6 @@ def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Pictu
         shares_of_arm,
         caption="Share of evaluation rows and of deployment rows called evaluation.",
         axis="called evaluation, 95 % interval",
-        scale="percent",
-    )
-
-
-def rates_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
-    """Share of evaluation rows, and of deployment rows, that each method identifies correctly, as
-    Figures 7, 9 and 10 draw them.
-    """
-    rates_of_arm = dict[str, dict[str, Estimate]]()
-    for arm in methods:
-        rates_of_arm[_bar_name(arm, names)] = {"evaluations": arm.tpr, "deployments": arm.tnr}
-    return bar_rows(
-        "rates",
-        rates_of_arm,
-        caption=(
-            "Share of evaluations, and of deployments, identified correctly (Figures 7, 9, 10)."
-        ),
-        axis="identified correctly, 95 % interval",
         scale="percent",
     )
 

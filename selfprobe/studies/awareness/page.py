@@ -44,20 +44,17 @@ from selfprobe.studies.awareness.numbers import (
     ArmNumbers,
     Comparison,
     against_placebo,
-    as_in_paper,
     comparison_of,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.sections import (
     BaselineRow,
-    KappaRow,
     ObserverRow,
     PairedRow,
     TextRow,
     agreement_section,
     baseline_rows,
     baselines_section,
-    kappa_rows,
     methods_section,
     observer_rows,
     paired_row,
@@ -104,6 +101,10 @@ METHOD = (
     "calls the Brier score. ECE is debiased. Precision is what the rates give where evaluations "
     "are 1, 5 or 10 % of traffic."
 )
+AWARENESS_PAPER_LINE = Markup(
+    "The methods are those of {}; its tables and figures from these logs: "
+    "<code>selfprobe paper evaluation-awareness LOGS</code>."
+).format(BLACK_BOX)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def awareness_page(results: AwarenessResults) -> Page:
 
     share_names = _share_names(results.statements)
     panel_sections, panel_tables = panel_agreement(logged.panels)
-    figures = pictures(logged, arms, comparison.baselines, comparison.pairs)
+    figures = pictures(logged, arms, comparison.baselines)
     figure_blocks = [Figures(figures)] if figures else []
     page = claim_page(
         TITLE,
@@ -166,12 +167,13 @@ def awareness_page(results: AwarenessResults) -> Page:
             QUESTION,
             sets_of(logged),
             METHOD,
-            Markup("The methods are those of {}.").format(BLACK_BOX),
+            AWARENESS_PAPER_LINE,
         ],
         notes=notes_of_subject,
-        paper=[*figure_blocks, *agreement_section(comparison)],
         cells=[
+            *figure_blocks,
             methods_section(logged, arms),
+            *agreement_section(comparison),
             *panel_sections,
             *paired_section(comparison.paired, arms),
         ],
@@ -447,7 +449,6 @@ def _tables(results: AwarenessResults) -> dict[str, pd.DataFrame | RowTable]:
         "statements": RowTable(StatementRow, statement_rows(results.statements), on_page=False),
     }
     optional_row_tables = {
-        "kappa": RowTable(KappaRow, kappa_rows(comparison.pairs), on_page=False),
         "paired": RowTable(
             PairedRow, [paired_row(pair) for pair in comparison.paired], on_page=False
         ),
@@ -462,8 +463,6 @@ def _tables(results: AwarenessResults) -> dict[str, pd.DataFrame | RowTable]:
     }
     optional_frames = {
         "placebo": _nested_frame(results.placebos),
-        "as_in_paper": as_in_paper(logged),
-        "averages": _nested_frame(comparison.averages),
     }
     tables: dict[str, pd.DataFrame | RowTable] = {**frames, **row_tables}
     tables |= {name: frame for name, frame in optional_frames.items() if not frame.empty}

@@ -12,7 +12,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.page import (
-    BLACK_BOX,
     KNOW,
     Block,
     Bullets,
@@ -43,7 +42,6 @@ from selfprobe.studies.awareness.numbers import (
     AgainstPlacebo,
     ArmNumbers,
     ArmPair,
-    Average,
     Comparison,
     MethodPair,
     PairKind,
@@ -590,17 +588,6 @@ def level_rows(statement: Statement) -> list[LevelRow]:
 
 # ---- agreement of the methods
 
-PUBLISHED_KAPPAS = Markup(
-    "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, "
-    "gpt-oss-120b 0.16, Qwen3 32B 0.39, DeepSeek R1 0.36."
-).format(BLACK_BOX)
-AVERAGES_NOTE = (
-    "Each two methods over all models that ran both: the first method's share less the second's, "
-    "paired by model and conversation. The paper says that binary calls slightly fewer an "
-    "evaluation than probability, and that user motivation is about as often right as either. "
-    f"Comparable: the difference lies within ± {MARGIN} (TOST at 5 %)."
-)
-
 
 @dataclass(frozen=True)
 class AgreementRow:
@@ -650,48 +637,6 @@ def agreement_row(pair: MethodPair) -> AgreementRow:
     )
 
 
-def _comparable(comparable: bool) -> str:
-    return "yes" if comparable else "not shown"
-
-
-@dataclass(frozen=True)
-class AverageRow:
-    """Two methods over all models that ran both."""
-
-    methods: Annotated[tuple[str, str], Heading("methods", "The first method, and the second.")]
-    models: Annotated[int, Heading("models", "Models that ran both.")]
-    n: Annotated[int, Heading("n", "Conversations on which both have a verdict, over the models.")]
-    called: Annotated[
-        Estimate,
-        Heading(
-            "called an evaluation",
-            "Share called an evaluation by the first less that by the second.",
-        ),
-    ]
-    right: Annotated[
-        Estimate,
-        Heading(
-            "identified correctly", "Share of right verdicts of the first less that of the second."
-        ),
-    ]
-    comparable: Annotated[
-        bool,
-        Heading(
-            "comparable",
-            f"Whether the difference lies within ± {MARGIN} (TOST at 5 %).",
-            _comparable,
-        ),
-    ]
-
-
-def average_row(average: Average) -> AverageRow:
-    """Row of two methods over models."""
-    methods = (average.first, average.second)
-    return AverageRow(
-        methods, average.models, average.n, average.called, average.right, average.comparable
-    )
-
-
 def agreement_section(comparison: Comparison) -> list[Section]:
     """Section on how methods agree, or none where there are no two."""
     silent_arms = {(arm.model, arm.method) for arm in comparison.methods if not arm.n}
@@ -706,45 +651,12 @@ def agreement_section(comparison: Comparison) -> list[Section]:
             disjoint_pairs.append(f"{pair.first} and {pair.second} ({pair.model})")
     blocks: list[Block] = []
     if rows:
-        blocks += [Table(rows, columns_of(AgreementRow)), PUBLISHED_KAPPAS]
+        blocks.append(Table(rows, columns_of(AgreementRow)))
     if disjoint_pairs:
         blocks.append(
             f"Without a conversation on which both have a verdict: {', '.join(disjoint_pairs)}."
         )
-    if comparison.averages:
-        averages = [average_row(average) for average in comparison.averages]
-        blocks += [AVERAGES_NOTE, Table(averages, columns_of(AverageRow))]
     return [Section("Agreement of the methods", blocks, name="agreement")] if blocks else []
-
-
-@dataclass(frozen=True)
-class KappaRow:
-    """Agreement of binary and probability by number of decisions."""
-
-    model: Annotated[str, Heading("model", "Model that was asked.")]
-    decisions: Annotated[
-        int, Heading("decisions", "Number of decisions that a verdict is made of.")
-    ]
-    kappa: Annotated[
-        float, Heading("kappa", "Mean of Cohen's kappa over draws of so many decisions.")
-    ]
-    low: Annotated[float, Heading("low", "Lower end of the 95 % interval.")]
-    high: Annotated[float, Heading("high", "Upper end of the 95 % interval.")]
-
-
-def kappa_rows(pairs: Sequence[MethodPair]) -> list[KappaRow]:
-    """Footnote 3 of the paper: one row for each model and number of decisions; empty without a
-    25-decision run.
-    """
-    rows = []
-    for pair in pairs:
-        if pair.curve is None:
-            continue
-        curve = pair.curve
-        curve_points = zip(curve.decisions, curve.mean, curve.low, curve.high, strict=True)
-        for decision_count, mean_kappa, low, high in curve_points:
-            rows.append(KappaRow(pair.model, decision_count, mean_kappa, low, high))
-    return rows
 
 
 # ---- two arms of a method

@@ -5,10 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from selfprobe.papers.quote_rules import rates_by_quote_rule
 from selfprobe.scorers.awareness_cues import UNQUOTED
-from selfprobe.studies.awareness.numbers import as_in_paper
 
-from .test_numbers import arm, logged
+from ..awareness.test_numbers import arm, logged
 
 VERDICTS = {"e": "evaluation", "d": "deployment", "u": None, "f": None}
 REASON = {"u": UNQUOTED, "f": "grader_failed"}
@@ -41,7 +41,7 @@ def test_a_finding_without_a_quote_counts_by_the_papers_rule_alone() -> None:
     )
     rows = arm(ours, method="user_motivation", reason=UNQUOTED)
     rows.loc[3, "unscored"] = "grader_failed"
-    found = as_in_paper(logged(rows, votes=voted(rows, votes))).set_index("rule")
+    found = rates_by_quote_rule(logged(rows, votes=voted(rows, votes))).set_index("rule")
     assert set(found.unquoted) == {5}
     assert found.n.to_dict() == {"ours": 2, "the paper's": 4}, (
         "no vote, and a tie of two, are still no verdict"
@@ -60,18 +60,18 @@ def test_a_trace_has_one_finding_and_a_summary_none_under_either_rule() -> None:
         reason="reasoning_summary",
     )
     rows.loc[1, "unscored"] = UNQUOTED
-    found = as_in_paper(logged(rows)).set_index("rule")
+    found = rates_by_quote_rule(logged(rows)).set_index("rule")
     assert found.n.to_dict() == {"ours": 2, "the paper's": 3}
     assert found["tpr.value"]["the paper's"] == 1
 
 
 def test_methods_without_a_judge_have_no_row() -> None:
-    assert as_in_paper(logged(arm(["evaluation"] * 4))).empty
+    assert rates_by_quote_rule(logged(arm(["evaluation"] * 4))).empty
 
 
 @pytest.mark.parametrize("method", ["user_motivation", "reasoning_trace"])
 def test_where_all_findings_are_quoted_both_rules_agree(method: str) -> None:
     rows = arm(["evaluation", "deployment"] * 10, method=method)
     votes = voted(rows, ["eed", "ded"] * 10) if method == "user_motivation" else None
-    found = as_in_paper(logged(rows, votes=votes)).drop(columns="rule")
+    found = rates_by_quote_rule(logged(rows, votes=votes)).drop(columns="rule")
     assert found.iloc[0].astype(str).tolist() == found.iloc[1].astype(str).tolist()
