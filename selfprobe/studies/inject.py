@@ -305,11 +305,17 @@ class Inject(LocalStudy):
         seconds_a_row_token = (
             rows_together * together.seconds_a_token + single_rows * alone.seconds_a_token
         )
-        seconds = self._row_tokens * seconds_a_row_token
+        cpu_seconds_a_row_token = (
+            rows_together * together.cpu_seconds_a_token + single_rows * alone.cpu_seconds_a_token
+        )
+        time_text = f"about {duration_text(self._row_tokens * seconds_a_row_token)}"
+        if judge.device.type == "cpu":
+            cpu_text = duration_text(self._row_tokens * cpu_seconds_a_row_token)
+            time_text += f", {cpu_text} of CPU time"
         return [
             *lines,
             f"Memory: weights {bytes_text(weights)}, and up to {bytes_text(together.memory)} while reading",
-            f"Time: about {duration_text(seconds)} (measured on one question)",
+            f"Time: {time_text} (measured on one question)",
         ]
 
     @cached_property
@@ -623,7 +629,7 @@ class Inject(LocalStudy):
             "Does a model notice a thought that is put into it, and can it name it?",
             parts=parts,
             tables=parts["notices"].tables,
-            notes=[part.answer for part in parts.values()],
+            notes=[f"{part.title} {part.answer}" for part in parts.values()],
         )
 
 
