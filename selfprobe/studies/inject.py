@@ -782,15 +782,21 @@ def _count_text(count: Estimate) -> str:
 
 
 BLOCKING_CHECKS = {
+    "facts": "knowing plain facts without a vector",
     "can_be_asked": "able to answer under a vector",
     "concepts": "asked about enough concepts",
 }
 """What both claims need."""
 BLOCKING_UNMET = {
-    "can_be_asked": "answers Yes or No too rarely at every block and dose",
+    "facts": "knows no plain fact well enough to compare with, even without a vector",
+    "can_be_asked": "loses its answers, facts or text at every block and dose",
     "concepts": "was asked about few concepts",
 }
-BLOCKING_UNITS = {"can_be_asked": page.percent_interval, "concepts": _count_text}
+BLOCKING_UNITS = {
+    "facts": page.percent_interval,
+    "can_be_asked": page.percent_interval,
+    "concepts": _count_text,
+}
 NOTICING_WORDS = page.ClaimWords(
     yes="notices the thought: its answer moves by {effect} {place}; closest: {competitor}",
     no="moves its answer by less than {smallest} in log-odds: {effect}",

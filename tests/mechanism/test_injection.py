@@ -246,6 +246,15 @@ def test_the_plan_says_what_is_held_beside_the_weights_and_the_cpu_time(tmp_path
     assert plan_lines[-1].endswith(" of CPU time (measured on one question)")
 
 
+def test_a_model_that_knows_no_fact_is_told_so_and_not_that_it_answers_too_rarely(
+    tmp_path: Path,
+) -> None:
+    page = made_page(plain_llama(), tmp_path, limit=3)
+    for part in page.parts.values():
+        assert "knows no plain fact well enough to compare with" in part.answer
+        assert "use a larger model" in part.answer
+
+
 def test_a_page_without_a_cell_that_can_be_asked_draws_nothing_under_a_vector(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
