@@ -570,9 +570,9 @@ class ReadingSpeed:
     """Cost of reading some rows together."""
 
     seconds_a_token: float
-    """Of one row's token."""
+    """Seconds that one row's token takes."""
     cpu_seconds_a_token: float
-    """The same of all cores, which a busy machine lengthens less."""
+    """CPU time of one row's token, on all cores."""
     memory: int
     """Bytes beyond the weights."""
 
