@@ -47,8 +47,8 @@ class SentenceReadings:
     cells: tuple[tuple[int, float], ...]
     """Block and dose of each cell."""
     log_probs: Floats
-    """Log-probabilities of sentences' numbers, [note, cell, vector, disturbed sentence, question, named sentence];
-    concepts first.
+    """Log-probabilities of sentences' numbers, [note, cell, vector, disturbed sentence, question,
+    named sentence]; concepts first.
     """
     masses: Floats
     """Probabilities of all numbers, [note, cell, vector, disturbed sentence, question]."""
