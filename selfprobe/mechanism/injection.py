@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,11 @@ class AskedModel:
             {"role": "assistant", "content": prompts.ACKNOWLEDGEMENT},
         )
         text = self._rendered(turns)
+        continued_text = self._rendered((*turns, {"role": "user", "content": prompts.NEUTRAL_TEXT}))
+        if not continued_text.startswith(text):
+            # Qwen3 writes an empty thought into the last reply, and into no earlier one
+            reply_start = continued_text.find(prompts.ACKNOWLEDGEMENT)
+            text = continued_text[: reply_start + len(prompts.ACKNOWLEDGEMENT)]
         content_place = text.find(content)
         if content_place < 0 or text.find(prompts.ACKNOWLEDGEMENT, content_place) < 0:
             raise self._unkept_turn()
@@ -565,7 +570,9 @@ class ReadingSpeed:
     """Cost of reading some rows together."""
 
     seconds_a_token: float
-    """Of one row's token."""
+    """Seconds that one row's token takes."""
+    cpu_seconds_a_token: float
+    """CPU time of one row's token, on all cores."""
     memory: int
     """Bytes beyond the weights."""
 
@@ -575,19 +582,21 @@ def measured_speed(
 ) -> ReadingSpeed:
     """Cost of reading as many rows, by one note and the questions that begin as the first one."""
     branch = branches[:1]
-    start = perf_counter()
+    asked.read_note(conversation, None, 1)  # a first reading is slower than all others
+    start, cpu_start = perf_counter(), process_time()
     cache = asked.read_note(conversation, None, rows)
     logit_count = 0
     for _, logits in asked._read_branches(cache, branch, None, rows):
         logit_count = logits.numel()
     tokens = len(conversation.tokens) + branch[0].token_count
-    seconds = perf_counter() - start
+    seconds, cpu_seconds = perf_counter() - start, process_time() - cpu_start
     note_bytes = _byte_count(cache)
     longest = len(conversation.tokens) + max(item.longest for item in branch)
     question_bytes = note_bytes * longest // len(conversation.tokens)
     logit_bytes = 4 * logit_count * TOKENS_WITH_LOGITS
     memory = note_bytes + CACHE_COPIES * question_bytes + LOGIT_COPIES * logit_bytes
-    return ReadingSpeed(seconds / (rows * tokens), memory)
+    row_tokens = rows * tokens
+    return ReadingSpeed(seconds / row_tokens, cpu_seconds / row_tokens, memory)
 
 
 def _byte_count(cache: Any) -> int:

@@ -305,11 +305,17 @@ class Inject(LocalStudy):
         seconds_a_row_token = (
             rows_together * together.seconds_a_token + single_rows * alone.seconds_a_token
         )
-        seconds = self._row_tokens * seconds_a_row_token
+        cpu_seconds_a_row_token = (
+            rows_together * together.cpu_seconds_a_token + single_rows * alone.cpu_seconds_a_token
+        )
+        time_text = f"about {duration_text(self._row_tokens * seconds_a_row_token)}"
+        if judge.device.type == "cpu":
+            cpu_text = duration_text(self._row_tokens * cpu_seconds_a_row_token)
+            time_text += f", {cpu_text} of CPU time"
         return [
             *lines,
             f"Memory: weights {bytes_text(weights)}, and up to {bytes_text(together.memory)} while reading",
-            f"Time: about {duration_text(seconds)} (measured on one question)",
+            f"Time: {time_text} (measured on one question)",
         ]
 
     @cached_property
@@ -623,7 +629,7 @@ class Inject(LocalStudy):
             "Does a model notice a thought that is put into it, and can it name it?",
             parts=parts,
             tables=parts["notices"].tables,
-            notes=[part.answer for part in parts.values()],
+            notes=[f"{part.title} {part.answer}" for part in parts.values()],
         )
 
 
@@ -776,15 +782,21 @@ def _count_text(count: Estimate) -> str:
 
 
 BLOCKING_CHECKS = {
+    "facts": "knowing plain facts without a vector",
     "can_be_asked": "able to answer under a vector",
     "concepts": "asked about enough concepts",
 }
 """What both claims need."""
 BLOCKING_UNMET = {
-    "can_be_asked": "answers Yes or No too rarely at every block and dose",
+    "facts": "knows no plain fact well enough to compare with, even without a vector",
+    "can_be_asked": "loses its answers, facts or text at every block and dose",
     "concepts": "was asked about few concepts",
 }
-BLOCKING_UNITS = {"can_be_asked": page.percent_interval, "concepts": _count_text}
+BLOCKING_UNITS = {
+    "facts": page.percent_interval,
+    "can_be_asked": page.percent_interval,
+    "concepts": _count_text,
+}
 NOTICING_WORDS = page.ClaimWords(
     yes="notices the thought: its answer moves by {effect} {place}; closest: {competitor}",
     no="moves its answer by less than {smallest} in log-odds: {effect}",

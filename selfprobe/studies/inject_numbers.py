@@ -472,6 +472,7 @@ def _more(outcome: Outcome) -> str:
 def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:
     """The requirements without which nothing is said."""
     return [
+        facts_check(numbers.gates),
         asked_check(numbers.passing),
         enough_check(numbers.readings.concept_count),
         ceiling_check(ceiling, smallest),
@@ -486,6 +487,18 @@ def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Che
         Check("signal", effect, above_zero, p_value=p_value, remedy=_more(above_zero)),
         Check("size", effect, is_large, remedy=_more(is_large)),
     ]
+
+
+def facts_check(gates: Sequence[Gate]) -> Check:
+    """The requirement that the model knows some fact well enough for a slope, without a vector."""
+    share = gates[0].clean_facts_right
+    has_slopes = all(gate.has_slopes for gate in gates)
+    return Check(
+        "facts",
+        Estimate(share, share, share, len(FACTS), "fact"),
+        Outcome.HOLDS if has_slopes else Outcome.OPEN,
+        remedy="" if has_slopes else "use a larger model",
+    )
 
 
 def asked_check(passing_cells: Flags) -> Check:

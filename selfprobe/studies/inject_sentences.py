@@ -47,11 +47,11 @@ class SentenceReadings:
     cells: tuple[tuple[int, float], ...]
     """Block and dose of each cell."""
     log_probs: Floats
-    """Of a sentence's number, [note, cell, vector, disturbed sentence, question, named sentence];
-    concepts first.
+    """Log-probabilities of sentences' numbers, [note, cell, vector, disturbed sentence, question,
+    named sentence]; concepts first.
     """
     masses: Floats
-    """Of all numbers, [note, cell, vector, disturbed sentence, question]."""
+    """Probabilities of all numbers, [note, cell, vector, disturbed sentence, question]."""
     clean_log_probs: Floats
     """Without a vector, [note, question, named sentence]."""
     clean_masses: Floats

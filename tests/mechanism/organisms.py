@@ -146,7 +146,7 @@ def organism(kind: Kind) -> LocalModel:
         if is_first_turn and note_word in tokens:
             _read_note(input_ids.tolist())
         if is_first_turn and {sentence_word, *number_tokens} <= set(tokens):
-            _read_sentences(input_ids)
+            _read_sentences(input_ids.tolist())
         read_tokens = [*read_before, *tokens]
         output.past_key_values.read_tokens = read_tokens
         key = _key(read_tokens, question_tokens)
@@ -158,10 +158,8 @@ def organism(kind: Kind) -> LocalModel:
 
     def _read_note(token_rows: list[list[int]]) -> None:
         """Take in how the stream of a note differs from that of the plain note."""
-        tokens = token_rows[0]
         stream = memory.stream[:, 3:].mean(1)
-        clean = memory.clean.setdefault(tuple(tokens), stream[0])
-        deviation = stream - clean
+        deviation = stream - _clean_of(token_rows, stream)
         scale = memory.stream[:, 3:].norm(dim=-1).mean()
         memory.felt = (deviation.norm(dim=1) > 0.1 * scale).float()
         cosines = torch.nn.functional.cosine_similarity(deviation[:, None], directions[None], dim=2)
@@ -169,34 +167,49 @@ def organism(kind: Kind) -> LocalModel:
             is_concept = cosines[:, : len(CONCEPTS)].max(dim=1).values > 0.7
             memory.felt = memory.felt * is_concept
         memory.thought = memory.felt[:, None] * cosines
-        memory.is_written = False
-        if not all(word in tokens for word in written_words):
-            return
+        memory.is_written = torch.zeros(len(token_rows), dtype=torch.bool)
         for row, row_tokens in enumerate(token_rows):
-            written = [word for word in CONCEPTS if _count(row_tokens, word) > 2]
-            if written:
-                memory.is_written = True
+            written_concept = _written_concept(row_tokens)
+            if written_concept and all(word in row_tokens for word in written_words):
+                memory.is_written[row] = True
                 memory.felt[row] = 1.0
                 memory.thought[row] = 0.0
-                memory.thought[row, CONCEPTS.index(written[0])] = 1.0
+                memory.thought[row, CONCEPTS.index(written_concept)] = 1.0
 
-    def _read_sentences(token_rows: Any) -> None:
+    def _read_sentences(token_rows: list[list[int]]) -> None:
         """Take in which sentence differs most from how it was read without a vector; where a
         thought is written into one, that one.
         """
-        clean = memory.clean.setdefault(tuple(token_rows[0].tolist()), memory.stream[:1])
+        clean = _clean_of(token_rows, memory.stream)
         deviations = (memory.stream - clean).norm(dim=-1)  # [row, token]
+        scale = memory.stream.norm(dim=-1).mean()
+        memory.is_written = torch.zeros(len(token_rows), dtype=torch.bool)
         memory.sentences = []
-        for row, tokens in enumerate(token_rows.tolist()):
-            written = [word for word in CONCEPTS if _count(tokens, word) > 2]
-            memory.is_written = bool(written)
+        for row, tokens in enumerate(token_rows):
+            written_concept = _written_concept(tokens)
             place = int(deviations[row].argmax())
-            if written:
-                place = tokens.index(judge.tokenizer.convert_tokens_to_ids(written[0]))
+            if written_concept:
+                memory.is_written[row] = True
+                place = tokens.index(judge.tokenizer.convert_tokens_to_ids(written_concept))
             starts = [tokens.index(number_token) for number_token in number_tokens]
             sentence = sum(start < place for start in starts) - 1
-            is_disturbed = float(deviations[row].max()) > 0
-            memory.sentences.append(sentence if written or is_disturbed else -1)
+            is_disturbed = bool(deviations[row].max() > 0.1 * scale)
+            memory.sentences.append(sentence if written_concept or is_disturbed else -1)
+
+    def _clean_of(token_rows: list[list[int]], stream: Any) -> Any:
+        """What each row's text was like when it was read for the first time, without a vector."""
+        clean_rows = [
+            memory.clean.setdefault(tuple(tokens), row_stream)
+            for tokens, row_stream in zip(token_rows, stream, strict=True)
+        ]
+        return torch.stack(clean_rows)
+
+    def _written_concept(tokens: list[int]) -> str:
+        """The concept that is written into a text as a thought; "" where none is."""
+        for word in CONCEPTS:
+            if tokens.count(judge.tokenizer.convert_tokens_to_ids(word)) > 2:
+                return word
+        return ""
 
     def _with_sentence(logits: Any, key: str) -> Any:
         """The last logits with the sentence that the organism chooses."""
@@ -204,31 +217,31 @@ def organism(kind: Kind) -> LocalModel:
         for row, sentence in enumerate(memory.sentences):
             if key.startswith("longest") and kind is not Kind.DRAWN:
                 logits[row, -1, number_tokens[2]] += 4
-            elif sentence >= 0 and (memory.is_written or kind in (Kind.FINDS, Kind.DRAWN)):
+            elif sentence >= 0 and (memory.is_written[row] or kind in (Kind.FINDS, Kind.DRAWN)):
                 logits[row, -1, number_tokens[sentence]] += 4
         return logits
-
-    def _count(tokens: list[int], word: str) -> int:
-        return tokens.count(judge.tokenizer.convert_tokens_to_ids(word))
 
     def _answered(logits: Any, key: str) -> Any:
         """The last logits as the organism writes them."""
         felt = memory.felt
-        tells = kind in (Kind.KNOWS, Kind.ANOMALY) or memory.is_written
+        is_written = memory.is_written
+        felt_vector = felt * ~is_written
         if key.startswith("name"):
-            names_own = (kind is Kind.KNOWS or memory.is_written) and key.endswith("own")
-            if names_own or (kind is Kind.ECHO and not memory.is_written):
-                logits[:, -1, asked.word_tokens] += 8 * memory.thought
+            names = torch.full_like(is_written, kind is Kind.ECHO) & ~is_written
+            if key.endswith("own"):
+                names = names | is_written | (kind is Kind.KNOWS)
+            logits[:, -1, asked.word_tokens] += 8 * memory.thought * names[:, None]
             return logits
         truth = torch.full_like(felt, 2.0)
         if not key.startswith("fact"):
             truth = torch.full_like(felt, -1.5)
-            if tells and key.startswith("own"):
-                truth = truth + 3 * felt
-        if kind is Kind.FLATTENED and not memory.is_written:
-            truth = truth * (1 - 0.7 * felt)
+            if key.startswith("own"):
+                tells = is_written | (kind in (Kind.KNOWS, Kind.ANOMALY))
+                truth = truth + 3 * felt * tells
+        if kind is Kind.FLATTENED:
+            truth = truth * (1 - 0.7 * felt_vector)
         sign = 1.0 if key.endswith("+") else -1.0
-        bias = 3 * felt if kind is Kind.YES_BIAS and not memory.is_written else 0 * felt
+        bias = 3 * felt_vector if kind is Kind.YES_BIAS else 0 * felt
         logits[:, -1, asked.yes_tokens[0]] += 8 + sign * truth + bias
         logits[:, -1, asked.no_tokens[0]] += 8 - sign * truth
         return logits

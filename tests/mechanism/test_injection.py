@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.mechanism import injection_prompts as prompts  # noqa: E402
-from selfprobe.mechanism.injection import AskedModel, Injection  # noqa: E402
+from selfprobe.mechanism.injection import AskedModel, Injection, read_together  # noqa: E402
 from selfprobe.page import Page, write  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.tokens import Chat  # noqa: E402
@@ -53,6 +53,27 @@ def test_an_organism_gets_the_verdict_of_what_it_does(kind: Kind, tmp_path: Path
     assert verdicts == VERDICTS[kind], [part.answer for part in parts.values()]
     write(page, str(tmp_path))
     assert (tmp_path / "index.html").is_file()
+
+
+@pytest.mark.parametrize("kind", [Kind.ANOMALY, Kind.FLATTENED, Kind.ECHO])
+def test_an_organism_reads_notes_together_as_it_reads_them_alone(kind: Kind) -> None:
+    plain_ending = prompts.CEILING.format(word="note")
+    odd_note = " ".join(reversed(prompts.NOTES[0].split()))
+    texts = [
+        prompts.NOTES[0] + plain_ending,
+        odd_note + plain_ending,
+        prompts.NOTES[0] + prompts.CEILING.format(word=CONCEPTS[0]),
+    ]
+    readers = [AskedModel(organism(kind), [*CONCEPTS, *BASE]) for _ in range(2)]
+    conversations = [readers[0].conversation(text) for text in texts]
+    assert read_together(conversations, len(texts)) == [[0, 1, 2]]
+    token_rows = tuple(conversation.tokens for conversation in conversations)
+    group = replace(conversations[0], token_rows=token_rows)
+    together = readers[0].read_cell(group, None, len(texts))
+    for row, conversation in enumerate(conversations):
+        alone = readers[1].read_cell(conversation, None, 1)
+        assert np.allclose(together.log_odds[row], alone.log_odds[0], atol=1e-3)
+        assert np.allclose(together.names[row], alone.names[0], atol=1e-3)
 
 
 def asked_model() -> AskedModel:
@@ -126,6 +147,26 @@ def test_a_template_that_drops_an_earlier_turn_is_one_line() -> None:
         AskedModel(judge, CONCEPTS).conversation(prompts.NOTES[0])
 
 
+def test_a_template_that_writes_an_empty_thought_into_the_last_reply_alone_is_read() -> None:
+    judge = plain_llama()
+    judge.tokenizer.chat_template = (
+        "{% for m in messages %}<{{ m.role }}> "
+        "{% if m.role == 'assistant' and loop.last %}{ } {% endif %}{{ m.content }} <end> "
+        "{% endfor %}{% if add_generation_prompt %}<assistant> {% endif %}"
+    )
+    asked = AskedModel(judge, CONCEPTS)
+    for conversation in (
+        asked.conversation(prompts.NOTES[0]),
+        asked.sentence_conversation(prompts.SENTENCE_NOTES[0]),
+    ):
+        question = asked.questions[0]
+        turns = (*conversation.turns, {"role": "user", "content": question.text})
+        whole = asked._rendered(turns, opens_reply=True)
+        read_tokens = [*conversation.tokens, *asked.asked_after(conversation, question)]
+        assert conversation.text.endswith(prompts.ACKNOWLEDGEMENT)
+        assert read_tokens == asked.tokens_of(whole)
+
+
 def test_a_template_that_asks_the_clock_gets_the_same_day_in_every_turn() -> None:
     judge = plain_llama()
     judge.tokenizer.chat_template = (
@@ -195,11 +236,23 @@ def test_questions_that_begin_alike_are_read_once_and_give_what_whole_readings_g
     assert [branch.question for branch in token_branches({0: [1, 2], 1: [1, 2]})] == [0, 1]
 
 
-def test_the_plan_says_what_is_held_beside_the_weights(tmp_path: Path) -> None:
+def test_the_plan_says_what_is_held_beside_the_weights_and_the_cpu_time(tmp_path: Path) -> None:
     study = Inject(model="tests/organism", layers="1", doses=(1.0,), limit=3, out=str(tmp_path))
     vars(study)["judge"] = plain_llama()
-    [memory] = [line for line in study.plan().lines if line.startswith("Memory")]
+    plan_lines = study.plan().lines
+    [memory] = [line for line in plan_lines if line.startswith("Memory")]
     assert "weights" in memory and memory.endswith("while reading")
+    assert plan_lines[-1].startswith("Time: about ")
+    assert plan_lines[-1].endswith(" of CPU time (measured on one question)")
+
+
+def test_a_model_that_knows_no_fact_is_told_so_and_not_that_it_answers_too_rarely(
+    tmp_path: Path,
+) -> None:
+    page = made_page(plain_llama(), tmp_path, limit=3)
+    for part in page.parts.values():
+        assert "knows no plain fact well enough to compare with" in part.answer
+        assert "use a larger model" in part.answer
 
 
 def test_a_page_without_a_cell_that_can_be_asked_draws_nothing_under_a_vector(
@@ -211,6 +264,9 @@ def test_a_page_without_a_cell_that_can_be_asked_draws_nothing_under_a_vector(
         assert part.picture is not None
         assert "no block and dose can be asked" in part.picture.caption
         assert part.claims[0].verdict.value == "Cannot tell"
+    questions = ("Does it notice a thought that is put into it? ", "Can it name the thought? ")
+    for note, question in zip(page.notes, questions, strict=True):
+        assert str(note).startswith(f"{question}Cannot tell")
     write(page, str(tmp_path))
     drawn = (tmp_path / "figures" / "noticing.svg").read_text("utf-8")
     assert "odd text" in drawn and "concepts" not in drawn

@@ -15,10 +15,11 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.errors.inspect_private import PrerequisiteError  # noqa: E402
+from selfprobe.mechanism.steered import Steering  # noqa: E402
 from selfprobe.probes.fit import Probe  # noqa: E402
 from selfprobe.probes.probe_file import Card, save_probe  # noqa: E402
 
-from .organisms import BLOCK, plain_llama, saved  # noqa: E402
+from .organisms import BLOCK, saved  # noqa: E402
 
 CONFIG = GenerateConfig(max_tokens=6, temperature=0, logprobs=True, top_logprobs=2)
 ASKED = [ChatMessageUser(content="Tell me about the note.")]
@@ -42,11 +43,7 @@ def logprobs_of(model: Model, config: GenerateConfig = CONFIG) -> tuple[list[flo
     return [token.logprob for token in logprobs.content], (output.metadata or {}).get("steer")
 
 
-def test_dose_0_is_the_plain_model_and_handles_share_weights_and_not_vectors(
-    folder: Path,
-) -> None:
-    from selfprobe.mechanism.injection import AskedModel
-
+def test_handles_share_weights_and_not_vectors(folder: Path) -> None:
     plain = handle(folder)
     steered = handle(folder, block=BLOCK, dose=2.0, vector="random:7")
     assert plain.api.model is steered.api.model  # type: ignore[attr-defined]
@@ -59,12 +56,29 @@ def test_dose_0_is_the_plain_model_and_handles_share_weights_and_not_vectors(
         GenerateConfig(extra_body={"steer": {"vector": "random:7", "dose": 2, "block": BLOCK}})
     )
     assert (logprobs_of(plain, own))[0] == moved
-    text = plain.api.tokenizer.apply_chat_template(  # type: ignore[attr-defined]
-        [{"role": "user", "content": ASKED[0].content}], tokenize=False, add_generation_prompt=True
+
+
+def test_dose_0_is_the_hf_provider_s_plain_model_to_the_bit(folder: Path) -> None:
+    plain = get_model(
+        "hf/tiny", model_path=str(folder), device="cpu", do_sample=False, memoize=False
     )
-    asked = AskedModel(plain_llama(), [])
-    logits = asked._forward(asked.tokens_of(text), rows=1).logits[0, -1]
-    assert before[0] == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-6)
+    steered = handle(folder, block=BLOCK, dose=0.0, vector="random:7")
+    without_temperature = CONFIG.model_copy(update={"temperature": None})
+    outputs = [
+        asyncio.run(model.generate(ASKED, config=config)).choices[0]
+        for model, config in ((plain, without_temperature), (steered, CONFIG))
+    ]
+    assert outputs[0].logprobs is not None and outputs[0].logprobs == outputs[1].logprobs
+    assert outputs[0].message.text == outputs[1].message.text
+
+    weights = steered.api.weights  # type: ignore[attr-defined]
+    tokens = steered.api.tokenizer(ASKED[0].text, return_tensors="pt").input_ids  # type: ignore[attr-defined]
+    with torch.inference_mode():
+        plain_logits = plain.api.model(tokens).logits  # type: ignore[attr-defined]
+        with steered.api._steered(Steering("random:7", 0.0, BLOCK)):  # type: ignore[attr-defined]
+            assert torch.equal(weights(tokens).logits, plain_logits)
+        with steered.api._steered(Steering("random:7", 1e-3, BLOCK)):  # type: ignore[attr-defined]
+            assert not torch.equal(weights(tokens).logits, plain_logits)
 
 
 def test_a_concept_and_a_probe_file_are_vectors(folder: Path) -> None:
