@@ -21,13 +21,13 @@ def program(name: str) -> str:
 
 HERE = Path(__file__).parent
 MODELS = (
-    "planted/ada?access=.85&general=.3",
+    "planted/ada?access=.85",
     "planted/bo?access=0&general=.5",
-    "planted/cy?access=.8&general=.3",
+    "planted/cy?access=.8",
     "planted/di?access=0&general=.5",
     "planted/ed?access=0&general=.4",
 )
-ITEMS = 48
+ITEMS = 80
 PAIRS = 40
 
 

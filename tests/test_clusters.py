@@ -244,8 +244,8 @@ def test_the_plan_of_a_matrix_counts_clusters(tmp_path: Path) -> None:
         return plan_of(Matrix.from_values(given))
 
     plain, few = planned(""), planned("?cluster=template")
-    assert "(40 items, scores" in plain and "Intervals count" not in plain
-    assert "(40 items in 2 clusters, scores" in few
+    assert "With these 40 items " in plain and "Intervals count" not in plain
+    assert "With these 40 items in 2 clusters " in few
     assert "Intervals count the 40 items as 2 clusters: coding (20), writing (20)." in few
 
 

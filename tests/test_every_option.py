@@ -61,6 +61,8 @@ CASES: dict[str, tuple[str, ...]] = {
         "--methods all --grader planted/g --context full --decisions 25 --third --observers --placebo "
         "--reply-tokens 40 --answer-tokens 30 --effort low --limit 4 --log-dir runs --out page",
         f"awareness features runs --clusters 1 --groups 2 --perspective first --models {SUBJECT} --grader planted/g --embedder openai/words --log-dir named --out features",
+        "awareness features runs --clusters 1 --perspective third --grader planted/g --embedder openai/words --log-dir third --out third",
+        "paper evaluation-awareness runs --out paper",
         "awareness validate runs --samples 6 --methods user_motivation --seed 1 --out sheet.csv",
         "awareness validate runs sheet.csv --json",
     ),
@@ -130,6 +132,8 @@ CASES: dict[str, tuple[str, ...]] = {
         "mechanism inject --model organism --concepts injection --limit 3 --layers 1 --doses 1 --notes 1 "
         "--where all --reader organism --system 'Be brief.' --device cpu --dtype float32 "
         "--template-arg shout=true --attention eager --out page",
+        "mechanism inject --model organism --concepts injection --limit 3 --layers 1 --doses 1 --notes 1 "
+        "--where sentence --out sentences",
     ),
     "probe run": (
         f"{PROBE} --datasets mine=pairs.jsonl --question 'more honest' --item answer --no-random-weights --layers 0-1 "
@@ -137,12 +141,13 @@ CASES: dict[str, tuple[str, ...]] = {
         "--train 12 --preset paper --prompts paper --orientation logit --limit 24 --out page",
         f"{PROBE} --datasets mine=pairs.jsonl --question 'more honest' --item answer --system 'Be brief.' "
         "--template-arg shout=true --longest 900 --path two_forwards --batch-tokens 1100 --layers 0-1 --train 12 "
-        "--preset paper --prompts paper --orientation logit --random-weights --scoring --processes 2 --against page --limit 24 --out system",
+        "--preset paper --prompts paper --orientation logit --random-weights --scoring --processes 2 --against page --limit 24 --centre source --out system",
         "probe score --probe page/mine-supervised.safetensors new.jsonl --model judge --cache states --device cpu "
-        "--device-map cpu --allow-pickle --out decisions.jsonl",
+        "--device-map cpu --allow-pickle --centre tested --out decisions.jsonl",
+        "paper latent-preferences page --out paper",
     ),
     "probe run, other settings": (
-        f"{PROBE} --datasets pairs.jsonl --no-random-weights --path two_forwards --aspects together --logs judged --out page",
+        f"{PROBE} --datasets pairs.jsonl --no-random-weights --path two_forwards --aspects together --logs judged --centre tested --out page",
         f"{PROBE} --datasets pairs.jsonl --no-random-weights --path shared_cache --preset released-code --parts "
         "probes,finetune --full --aspects apart --prompts conversations --out released",
     ),

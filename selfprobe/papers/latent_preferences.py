@@ -607,7 +607,7 @@ def _f1_texts(scores: pd.DataFrame) -> str:
 
 
 def _count_texts(counts: pd.DataFrame) -> str:
-    """Of each probe in how many cases it is above."""
+    """Texts such as `supervised: 4 of 6` of the cases in which each probe is above asking."""
     return "; ".join(f"{row.probe}: {row.above} of {row.cases}" for row in counts.itertuples())
 
 

@@ -66,7 +66,7 @@ class LoneAnswers:
 
 
 def lone_answers(scores: FloatArray, stand_ins: FloatArray | None) -> tuple[LoneAnswers, ...]:
-    """Of each model; none where the question cannot be asked of these scores.
+    """What each model knows of lone answers; none where these scores cannot tell it.
 
     Args:
         scores: Shares of right predictions, [target, observer, item]; NaN where unscored. Four

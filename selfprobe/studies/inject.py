@@ -941,7 +941,7 @@ class LocatingRow:
         Estimate,
         Heading(
             "without a concept",
-            "The same of other vectors, at which one?",
+            "The same of other vectors, asked which one it is.",
             partial(interval_text, sign=True),
         ),
     ]

@@ -292,11 +292,11 @@ def test_templates_of_unequal_size_are_units_and_who_knows_itself_is_named_still
 
 
 def test_epochs_of_an_item_are_one_item_of_the_verdict(matrix_results: Make) -> None:
-    once = matrix_results(dict.fromkeys(FIVE, 0.4) | {"m/a": 0.95})
+    once = matrix_results(dict.fromkeys(FIVE, 0.4) | {"m/a": 0.98}, items=300)
     again = pd.concat([once.decisions, once.decisions.assign(epoch=2)], ignore_index=True)
-    twice = replace(once, cells=once.cells.assign(epochs=2, samples=200), decisions=again)
+    twice = replace(once, cells=once.cells.assign(epochs=2, samples=600), decisions=again)
     (one,), (two,) = analysed(once).tasks, analysed(twice).tasks
-    assert two.total_advantage.n == 100 and two.claims == one.claims and named(one) == ("m/a",)
+    assert two.total_advantage.n == 300 and two.claims == one.claims and named(one) == ("m/a",)
 
 
 def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> None:

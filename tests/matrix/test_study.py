@@ -74,7 +74,7 @@ def test_importing_the_package_imports_nothing_of_inspect_and_an_unknown_name_is
 def test_a_wrong_field_is_refused_from_python_with_what_is_expected() -> None:
     with pytest.raises(ValueError, match="unknown task kth; a matrix can hold ethical_dilemma, "):
         Matrix(models=MODELS, tasks=["kth"])
-    with pytest.raises(ValueError, match="Extra inputs are not permitted"):
+    with pytest.raises(ValueError, match="Matrix has no field task; did you mean tasks?"):
         Matrix(models=MODELS, task=["kth_word"])
 
 

@@ -121,11 +121,11 @@ def test_one_strong_model_among_weak_ones_that_share_wrong_answers_is_not_named(
     claim = claims_of(scores, list("abcde"))["a"]
     assert claim.verdict is Verdict.CANNOT_TELL and first_unmet(claim) == "beyond_strength"
     assert said(claim) == (
-        "Cannot tell: a may stand out only because no other model here is as strong; "
-        "add the replies of a model as strong."
+        "Cannot tell: a may stand out only as the strongest of these models; "
+        "add items, or a model as strong."
     )
     claim = claims_of(scores, list("abcde"), can_be_told=True)["a"]
-    assert said(claim).endswith("as strong, or run --observers shown:5.")
+    assert said(claim).endswith("add items, a model as strong, or --observers shown:5.")
 
 
 def test_beside_an_informed_observer_strength_is_not_asked() -> None:
@@ -198,8 +198,8 @@ def test_a_near_copy_and_a_relative_are_named_with_what_their_replies_reach() ->
 
 
 def test_whom_another_models_own_replies_predict_as_well_is_not_named() -> None:
-    x = hits(np.full((5, 5), 0.3) + 0.5 * np.diag([1, 0, 0, 1, 0]), 200, rng())
-    words = np.full((5, 5, 200), 0.1)
+    x = hits(np.full((5, 5), 0.3) + 0.5 * np.diag([1, 0, 0, 1, 0]), 800, rng())
+    words = np.full((5, 5, 800), 0.1)
     words[0, 1] = x[0, 0]
     claims = claims_of(x, list("abcde"), stand_ins=words)
     assert named(claims) == ("d",) and claims["a"].verdict is Verdict.NO

@@ -339,11 +339,11 @@ BAD_ROWS: dict[str, tuple[list[Row], str]] = {
     ),
     "five pairs": (
         rows("a", 5),
-        "one: the training half has 3 pairs of 3 questions; choosing the regularisation",
+        "one: the training half has 3 pairs of 2 questions; choosing the regularisation",
     ),
     "ten pairs": (
         rows("a", 10),
-        "one: the training half has 5 pairs of 5 questions; choosing the regularisation",
+        "one: the training half has 6 pairs of 3 questions; choosing the regularisation",
     ),
     "one group": (
         [row | {"group": "g"} for row in rows("a")],

@@ -80,7 +80,7 @@ MATRIX_WORDS = ClaimWords(
         "above_stand_ins": "is not shown to be above {competitor} ({difference})",
         "above_habit": "is not shown to be above {competitor} ({difference})",
         "no_outsider": "may stand out only because the other models resemble each other",
-        "beyond_strength": "may stand out only because no other model here is as strong",
+        "beyond_strength": "may stand out only as the strongest of these models",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
     write=partial(interval_text, sign=True),
@@ -551,9 +551,9 @@ def _strength_checks(row: ModelRow, facts: MatrixFacts, alpha: float) -> list[Ch
     )
     if lone_answers.is_beyond_strength(alpha):
         return [check]
-    remedy = f"add the {facts.replies} of a model as strong"
+    remedy = "add items, or a model as strong"
     if facts.can_be_told:
-        remedy += ", or run --observers shown:5"
+        remedy = "add items, a model as strong, or --observers shown:5"
     return [replace(check, outcome=Outcome.OPEN, remedy=remedy)]
 
 
