@@ -138,7 +138,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "probe run": (
         f"{PROBE} --datasets mine=pairs.jsonl --question 'more honest' --item answer --no-random-weights --layers 0-1 "
         "--parts probes,ablate,finetune --rank 2 --rate .01 --epochs 1 --batch 8 --samples 16 --seed 1 --no-scoring "
-        "--train 12 --preset paper --prompts paper --orientation logit --limit 24 --out page",
+        "--train 12 --preset paper --prompts paper --orientation logit --centre source --limit 24 --out page",
         f"{PROBE} --datasets mine=pairs.jsonl --question 'more honest' --item answer --system 'Be brief.' "
         "--template-arg shout=true --longest 900 --path two_forwards --batch-tokens 1100 --layers 0-1 --train 12 "
         "--preset paper --prompts paper --orientation logit --random-weights --scoring --processes 2 --against page --limit 24 --centre source --out system",
