@@ -56,7 +56,7 @@ def test_the_tour_runs_in_a_kernel_and_names_the_two_models_that_know_themselves
     tmp_path: Path,
 ) -> None:
     done = run_notebook("tour.ipynb", tmp_path)
-    assert "5 models × 5 × kth_word (60 items)" in done.stdout
+    assert "5 models × 5 × kth_word (80 items)" in done.stdout
     assert "\nYes, for 2 of 5 models. " in done.stdout and "[5 rows x 6 columns]" in done.stdout
     assert (
         done.stdout.endswith("tour/index.html\n") and (tmp_path / "tour" / "index.html").is_file()
