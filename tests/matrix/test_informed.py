@@ -181,10 +181,9 @@ def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(
     results: Results,
 ) -> None:
     before, after = analysed(uninformed(results)), analysed(results)
-    assert (
-        set(named_models(before.claims)) == set(SIX)
-        and INFORMED in before.reason_by_missing_baseline
-    )
+    # Of its 25 replies too few are its own alone to tell cy from the strongest of six.
+    assert set(named_models(before.claims)) == set(SIX) - {CY}
+    assert INFORMED in before.reason_by_missing_baseline
     assert named_models(after.claims) == (CY,) and INFORMED not in after.reason_by_missing_baseline
     for row in after.rows:
         assert (row.over_p[INFORMED] < 0.05) == (row.model == CY), row.model
