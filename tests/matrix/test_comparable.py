@@ -335,7 +335,7 @@ def test_a_log_that_is_left_out_moves_no_number_of_the_others(
     for name in (
         "rows",
         "rows_p_holm",
-        "total",
+        "total_advantage",
         "complete",
         "worst",
         "capability",
