@@ -35,7 +35,7 @@ from selfprobe.stats.claim import (
 from selfprobe.stats.estimate import Estimate, undefined
 
 SLOTS = re.compile(r"\{(\w+)\}")
-STANDARD_SLOTS = {"effect", "smallest", "competitor", "difference"}
+STANDARD_SLOTS = {"effect", "smallest", "competitor", "difference", "bare_difference"}
 
 
 def words_of_studies() -> Iterator[tuple[str, ClaimWords]]:
@@ -139,6 +139,16 @@ def test_the_rule_by_hand() -> None:
     assert Claim("m", SMALL, (is_open,), 0.1).verdict is Verdict.NO
     assert Claim("m", LARGE, (), 0.1).verdict is Verdict.CANNOT_TELL
     assert Claim("m", undefined("no data"), (is_open,), 0.1).verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_no_sentence_says_the_p_of_its_check_twice(name: str) -> None:
+    words = WORDS[name]
+    for check_name in words.checks:
+        details = details_of(words) | {"p": "p = 0.25"}
+        check = Check(check_name, LARGE, Outcome.OPEN, "a rival: 37 %", 0.25)
+        sentence = claim_sentence(Claim("ada", LARGE, (check,), 0.1, details), words)
+        assert sentence.count("p = 0.25") <= 1, sentence
 
 
 def test_an_open_check_whose_interval_is_above_0_says_the_p_that_keeps_it_open() -> None:

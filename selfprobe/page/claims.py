@@ -38,8 +38,8 @@ class ClaimWords:
 
     yes: str
     """Verb phrase where every check holds. Slots of all phrases: {effect}, {smallest}, {competitor}
-    and {difference} of the check that the phrase is about (here the strongest competitor), and the
-    claim's details.
+    and {difference} of the check that the phrase is about (here the strongest competitor),
+    {bare_difference} in phrases that say its p themselves, and the claim's details.
     """
     no: str
     """Verb phrase where the effect is too small to matter."""
@@ -84,21 +84,25 @@ def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -
         "smallest": f"{claim.smallest:.2f}",
         "competitor": "nothing",
         "difference": "",
+        "bare_difference": "",
     }
     if check:
         slots["competitor"] = check.compared_with
-        slots["difference"] = _difference_text(check, words)
+        slots["difference"] = _tested_difference(check, words)
+        slots["bare_difference"] = _difference_text(check, words)
     return phrase.format(**slots, **claim.details)
 
 
 def _difference_text(check: Check, words: ClaimWords) -> str:
-    """The difference of a check in a sentence, or the reason why there is none.
-
-    Where its interval alone would let the check hold, the p-value that keeps it open stands there.
-    """
+    """The difference of a check in a sentence, or the reason why there is none."""
     if math.isnan(check.difference.value):
         return check.difference.reason
-    difference_text = words.write_difference(check)
+    return words.write_difference(check)
+
+
+def _tested_difference(check: Check, words: ClaimWords) -> str:
+    """The difference of a check, with its p-value where the interval alone would let it hold."""
+    difference_text = _difference_text(check, words)
     is_interval_above_zero = check.difference.low > 0
     if is_interval_above_zero and check.p_value > ALPHA:
         return f"{difference_text}, p = {p_digits(check.p_value)}"
@@ -113,7 +117,7 @@ def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:
     remedy = f"; {check.remedy}" if check.remedy and with_remedy else ""
     if check.name in words.unmet:
         return _filled(words.unmet[check.name], claim, words, check) + remedy
-    comparison_parts = [check.compared_with, _difference_text(check, words)]
+    comparison_parts = [check.compared_with, _tested_difference(check, words)]
     comparison = "; ".join(filter(None, comparison_parts))
     clause = f"is not shown to be {words.checks[check.name]}"
     return f"{clause} ({comparison}){remedy}" if comparison else f"{clause}{remedy}"

@@ -766,7 +766,7 @@ OUTCOME_WORDS = ClaimWords(
         ),
         "beyond": (
             "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: "
-            "{difference} ({p})"
+            "{bare_difference} ({p})"
         ),
         "observers": (
             "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other "

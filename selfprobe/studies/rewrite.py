@@ -837,7 +837,7 @@ REWRITE_WORDS = ClaimWords(
         "compared": "has few rewrites that can be compared: {difference}",
         "more_real": "is not shown to make them look more real: {rate} of pairs ({judges})",
         "beyond_paraphrase": (
-            "is not shown to do more than a paraphrase: {difference}{p} ({competitor}; {judges})"
+            "is not shown to do more than a paraphrase: {bare_difference}{p} ({competitor}; {judges})"
         ),
     },
     write=points,
