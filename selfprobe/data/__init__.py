@@ -44,11 +44,17 @@ Row = dict[str, Any]
 
 PACKAGE_FOLDER = Path(__file__).parent.parent
 
-_WHEEL_DATASETS = PACKAGE_FOLDER / "datasets"
-BUNDLED = _WHEEL_DATASETS if _WHEEL_DATASETS.is_dir() else PACKAGE_FOLDER.parent / "datasets"
-"""Folder of the bundled data sets: inside the package where a wheel is installed, next to the
-package in a checkout.
-"""
+
+def bundled_folder(name: str) -> Path:
+    """A folder that the wheel brings: inside the package where a wheel is installed, next to the
+    package in a checkout.
+    """
+    wheel_folder = PACKAGE_FOLDER / name
+    return wheel_folder if wheel_folder.is_dir() else PACKAGE_FOLDER.parent / name
+
+
+BUNDLED = bundled_folder("datasets")
+"""Folder of the bundled data sets."""
 _SHEET_REMEDY = "save the sheet as CSV UTF-8"
 _TEXT_REMEDY = f"write a JSON object a line, a line a row, {ROW_EXAMPLE}"
 REMEDY_BY_ENDING = {

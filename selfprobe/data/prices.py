@@ -11,7 +11,7 @@ import yaml
 from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
-from selfprobe.data import PACKAGE_FOLDER
+from selfprobe.data import bundled_folder
 from selfprobe.errors import InputError, one_line
 from selfprobe.text.counts import count_text
 from selfprobe.text.families import NO_MODEL, SIMULATED_PROVIDERS
@@ -30,12 +30,8 @@ class Cost:
     tokens_out: int
 
 
-_WHEEL_CONFIGS = PACKAGE_FOLDER / "configs"
-_CHECKOUT_CONFIGS = PACKAGE_FOLDER.parent / "configs"
-CONFIGS = _WHEEL_CONFIGS if _WHEEL_CONFIGS.is_dir() else _CHECKOUT_CONFIGS
-"""Folder of the bundled configurations: inside the package where a wheel is installed, next to the
-package in a checkout.
-"""
+CONFIGS = bundled_folder("configs")
+"""Folder of the bundled configurations."""
 BUNDLED_PRICES = CONFIGS / "prices.yaml"
 PRICE_DATE = re.compile(r"^# .*\bas of (\d{4}-\d{2}-\d{2})\b", re.MULTILINE)
 

@@ -24,6 +24,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from selfprobe.errors.output import destination, place, refusals, relative
+from selfprobe.page.claims import MOST_TERMINAL_LINES as MOST_TERMINAL_LINES
 from selfprobe.page.claims import ClaimWords as ClaimWords
 from selfprobe.page.claims import (
     answer_over,
@@ -64,8 +65,6 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 """An option of the command line in a sentence."""
 MOST_FIRST_COLUMNS = 5
 """Largest number of columns of the first table."""
-MOST_TERMINAL_LINES = 5
-"""Largest number of lines of the terminal after the answer."""
 MOST_FINDINGS = 5
 """Largest number of findings in a first picture and table."""
 

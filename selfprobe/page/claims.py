@@ -26,7 +26,7 @@ from selfprobe.stats.claim import (
 )
 from selfprobe.stats.estimate import Estimate
 
-MOST_LINES = 5
+MOST_TERMINAL_LINES = 5
 """Largest number of lines of the terminal after the answer."""
 
 
@@ -161,10 +161,10 @@ def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[s
 
 def _shortened(lines: list[str], kind: str) -> list[str]:
     """Lines of the terminal, the last of which counts those that are left out."""
-    if len(lines) <= MOST_LINES:
+    if len(lines) <= MOST_TERMINAL_LINES:
         return lines
-    hidden_count = len(lines) - MOST_LINES + 1
-    return [*lines[: MOST_LINES - 1], f"{hidden_count} more {kind} are on the page."]
+    hidden_count = len(lines) - MOST_TERMINAL_LINES + 1
+    return [*lines[: MOST_TERMINAL_LINES - 1], f"{hidden_count} more {kind} are on the page."]
 
 
 def answer_over_groups(

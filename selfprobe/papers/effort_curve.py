@@ -23,6 +23,7 @@ from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_k
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.matrix.sections import DIRECT_DIVERGENCE, PREDICTED_DIVERGENCE
 from selfprobe.studies.matrix.table import NOT_COMPARED, SWEPT, Cell, ChosenRuns, choose_setting
 
 EFFORTS = ("default", *LADDER)
@@ -43,18 +44,8 @@ class EffortPoint:
     observer: Annotated[str, Heading("observer", "Model that predicts.")]
     effort: Annotated[str, Heading("effort", "Effort of the reasoning that was asked for.")]
     dataset_sha256: Annotated[str, Heading("data set", "Hash of the data set.", on_page=False)]
-    kl_predicted: Annotated[
-        Estimate,
-        Heading(
-            "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
-        ),
-    ]
-    kl_direct: Annotated[
-        Estimate,
-        Heading(
-            "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
-        ),
-    ]
+    kl_predicted: Annotated[Estimate, PREDICTED_DIVERGENCE]
+    kl_direct: Annotated[Estimate, DIRECT_DIVERGENCE]
     kl_gain: Annotated[
         Estimate,
         Heading(

@@ -9,7 +9,8 @@ count of them. The paper's figures are pictures without numbers in the text.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -145,11 +146,9 @@ def figure1_left(runs: ProbeRuns) -> Exhibit:
     split, all pairs shown, a panel a model and data set.
     """
     components = _filled(joined(runs, "components"), "components")
-    pictures = list[Picture]()
-    for dataset, rows in components.groupby("dataset", sort=False):
-        stem = stem_of("components", dataset)
-        dataset_pictures = component_pictures(rows, by="model", stem=stem)
-        pictures += [_captioned(picture, dataset) for picture in dataset_pictures]
+    pictures = _pictures_of_each(
+        components, "dataset", "components", partial(component_pictures, by="model")
+    )
     first_rows = components.drop_duplicates(["model", "dataset"])
     share_texts = [
         f"{row.model} on {row.dataset} {number(row.share_first)}" for row in first_rows.itertuples()
@@ -332,7 +331,6 @@ def table1(runs: ProbeRuns) -> Exhibit:
     """
     transfers = _filled(paired_transfer_table(runs), "two data sets")
     blocks = list[Block]()
-    pictures = list[Picture]()
     texts = list[str]()
     for model, rows in transfers.groupby("model", sort=False):
         centre_words = CENTRE_WORDS[rows.centre.iloc[0]]
@@ -345,8 +343,7 @@ def table1(runs: ProbeRuns) -> Exhibit:
         other_sets = f1_rows[f1_rows.tested_on != f1_rows.trained_on]
         ranges = [f"{kind} {_range_text(other_sets[f'{kind}_value'])}" for kind in PROBE_KINDS]
         texts.append(f"{model}, {', '.join(ranges)}")
-        model_pictures = _transfer_pictures(rows, stem_of("table1", model))
-        pictures += [_captioned(picture, model) for picture in model_pictures]
+    pictures = _pictures_of_each(transfers, "model", "table1", _transfer_pictures)
     return Exhibit(
         "Table 1",
         "probes of one data set on another",
@@ -385,10 +382,7 @@ def figure5(runs: ProbeRuns) -> Exhibit:
     the diagonal two halves of one data set.
     """
     cosines = _filled(joined(runs, "cosine"), "two data sets")
-    pictures = list[Picture]()
-    for model, rows in cosines.groupby("model", sort=False):
-        model_pictures = cosine_pictures(rows, stem=stem_of("cosine", model))
-        pictures += [_captioned(picture, model) for picture in model_pictures]
+    pictures = _pictures_of_each(cosines, "model", "cosine", cosine_pictures)
     of_two_sets = cosines[cosines.a != cosines.b]
     texts = [
         f"{model}, {kind} {_range_text(rows.absolute)}"
@@ -415,10 +409,7 @@ def figures4_and_8_to_11(runs: ProbeRuns) -> Exhibit:
     learnt from half of the natural pairs, tested on all subsets.
     """
     adversarial = _filled(joined(runs, "adversarial"), "--datasets llmbar")
-    pictures = list[Picture]()
-    for model, rows in adversarial.groupby("model", sort=False):
-        model_pictures = adversarial_pictures(rows, stem=stem_of("adversarial", model))
-        pictures += [_captioned(picture, model) for picture in model_pictures]
+    pictures = _pictures_of_each(adversarial, "model", "adversarial", adversarial_pictures)
     subsets = ", ".join(dict.fromkeys(adversarial.subset))
     return Exhibit(
         "Figures 4 and 8 to 11",
@@ -559,9 +550,19 @@ def _filled(table: pd.DataFrame, requirement: str) -> pd.DataFrame:
     return table
 
 
-def _captioned(picture: Picture, name: object) -> Picture:
-    """A picture of a run whose caption begins with the model, or the data set, that it is of."""
-    return replace(picture, caption=f"{name}. {picture.caption}")
+class _Draw(Protocol):
+    """Draws the rows of one model, or of one data set."""
+
+    def __call__(self, rows: pd.DataFrame, /, *, stem: str) -> list[Picture]: ...
+
+
+def _pictures_of_each(table: pd.DataFrame, column: str, stem: str, draw: _Draw) -> list[Picture]:
+    """Pictures of each value of a column (model or dataset), with which their captions begin."""
+    pictures = list[Picture]()
+    for name, rows in table.groupby(column, sort=False):
+        for picture in draw(rows, stem=stem_of(stem, name)):
+            pictures.append(replace(picture, caption=f"{name}. {picture.caption}"))
+    return pictures
 
 
 def _size_pictures(scores: pd.DataFrame, title: str, stem: str, name: object) -> list[Picture]:
@@ -637,7 +638,7 @@ def _estimate_of_probe(row: Any, probe: str) -> Estimate:
     )
 
 
-def _transfer_pictures(transfers: pd.DataFrame, stem: str) -> list[Picture]:
+def _transfer_pictures(transfers: pd.DataFrame, *, stem: str) -> list[Picture]:
     """Heat maps of a model's transfers, one a probe."""
     cells = transfers[["tested_on", "trained_on", "metric"]]
     frames = []

@@ -352,10 +352,14 @@ def _run_wave(
 
 def _first_model(runs: Sequence[Task | DescribedRun]) -> str:
     """Name of the first run's model without its settings."""
-    for run in runs:
-        name = run.model.name if isinstance(run, DescribedRun) else str(run.model)
-        return name.partition("?")[0]
-    return ""
+    if not runs:
+        return ""
+    first_run = runs[0]
+    if isinstance(first_run, DescribedRun):
+        name = first_run.model.name
+    else:
+        name = str(first_run.model)
+    return name.partition("?")[0]
 
 
 def logged_runs(logs: Sequence[EvalLog], limit: int | None) -> list[Run]:

@@ -47,6 +47,13 @@ DILEMMA_TASK = "ethical_dilemma"
 KEYS_OF_FIGURE_2: Mapping[str, str] = {"kth_word": "k1"}
 """Task → the one decision of an item that Figure 2 of IntrospectBench counts; all of other tasks."""
 
+PREDICTED_DIVERGENCE = Heading(
+    "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
+)
+DIRECT_DIVERGENCE = Heading(
+    "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
+)
+
 # ---- cells
 
 
@@ -605,20 +612,10 @@ class OwnScore:
     foreign_reply: Annotated[
         float, Heading("may be a proxy's", "Share of replies that may be of another model.")
     ]
-    kl_predicted: Annotated[
-        float,
-        Heading(
-            "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
-        ),
-    ]
+    kl_predicted: Annotated[float, PREDICTED_DIVERGENCE]
     kl_predicted_low: Annotated[float, Heading("KL(p‖p′) from", "Lower end of its 95 % interval.")]
     kl_predicted_high: Annotated[float, Heading("KL(p‖p′) to", "Upper end of its 95 % interval.")]
-    kl_direct: Annotated[
-        float,
-        Heading(
-            "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
-        ),
-    ]
+    kl_direct: Annotated[float, DIRECT_DIVERGENCE]
     kl_direct_low: Annotated[float, Heading("KL(p‖p*) from", "Lower end of its 95 % interval.")]
     kl_direct_high: Annotated[float, Heading("KL(p‖p*) to", "Upper end of its 95 % interval.")]
     unscored: Annotated[
@@ -896,18 +893,8 @@ class AxisRow:
     infinite: Annotated[
         int, Heading("infinite", "Scored dilemmas whose divergence is infinite; they are left out.")
     ]
-    kl_predicted: Annotated[
-        Estimate,
-        Heading(
-            "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
-        ),
-    ]
-    kl_direct: Annotated[
-        Estimate,
-        Heading(
-            "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
-        ),
-    ]
+    kl_predicted: Annotated[Estimate, PREDICTED_DIVERGENCE]
+    kl_direct: Annotated[Estimate, DIRECT_DIVERGENCE]
     kl_gain: Annotated[
         Estimate,
         Heading(
