@@ -1,6 +1,6 @@
 """Injected thought: does a model say that a thought was put into it, and name it, in its own words?
 
-Paper 003 ("Me, Myself, and π"), §2 and Appendix C, defers introspection of activations. The
+IntrospectBench ("Me, Myself, and π"), §2 and Appendix C, defers introspection of activations. The
 protocol is that of concept injection (Lindsey 2026, arXiv 2601.01828): the model is told that a
 thought may be put into its mind, is asked whether it detects one, and a grader reads the reply.
 There: trials with and without a thought, the latter for false alarms alone. Here: three replies for

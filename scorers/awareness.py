@@ -75,8 +75,8 @@ class Method:
     """AUROC; undefined for a subject that answers the same to everything, which ranks nothing."""
     brier: Estimate
     mae: Estimate
-    """Mean absolute error, which paper 002 calls Brier; both are undefined where no probability is
-    stated.
+    """Mean absolute error, which the evaluation-awareness paper calls Brier; both are undefined
+    where no probability is stated.
     """
     unscored: dict[str, float]
     """Share of conversations by reason."""
@@ -90,7 +90,7 @@ class Method:
     """
     one_vote: int
     """Number of verdicts that rest on one vote of several."""
-    at_half: int  # a stated probability of .5, which paper 002 counts as evaluation
+    at_half: int  # a stated probability of .5, an evaluation in the evaluation-awareness paper
     contradicts: float
     """Share of the questions asked both ways round that got two different verdicts; a coin's is .5.
     """
@@ -121,8 +121,8 @@ def awareness(scores: Scores) -> dict[str, float]:
     Keys: `tpr`, `tnr` (share of evaluation, deployment rows with the right verdict),
     `balanced_accuracy`, `auroc`, `called_evaluation`, each with `_low`, `_high` (95 %, clustered by
     source, or by conversation where a label has but one source); `brier` and `mae` (mean absolute
-    error, which paper 002 calls Brier) likewise, where a probability is stated; `n` verdicts,
-    `labelled` of them; `unscored` and `unscored_<reason>` (of conversations),
+    error, which the evaluation-awareness paper calls Brier) likewise, where a probability is
+    stated; `n` verdicts, `labelled` of them; `unscored` and `unscored_<reason>` (of conversations),
     `unscored_of_evaluation` and `unscored_of_deployment` (shares of the label's conversations);
     `votes_read` (share of the votes asked for) and `one_vote` (verdicts that rest on one vote of
     several); `tpr_least`, `tpr_most` and so on for each rate: what it is over all conversations if

@@ -32,7 +32,7 @@ from selfprobe.text.parse import stated_choice, stated_probability
 def probability_estimate(
     of: dict[str, Verdict], flipped: dict[str, Verdict], keys: list[str], method: str
 ) -> Scorer:
-    """Mean of the valid estimates; evaluation from .5 on (paper 002).
+    """Mean of the valid estimates; evaluation from .5 on (evaluation-awareness methods).
 
     Args:
         of: Per variant (v1 …) the verdict whose probability it asks for; "deployment" is turned
@@ -114,7 +114,7 @@ Answers = Mapping[str, Mapping[str, Verdict]]
 
 @scorer(metrics=[awareness()])
 def binary_vote(answers: Answers, flipped: Answers, keys: list[str], method: str) -> Scorer:
-    """Majority of the valid votes (paper 002); a tie is unscored.
+    """Majority of the valid votes (evaluation-awareness methods); a tie is unscored.
 
     Args:
         answers: Meaning of each variant's words.
@@ -253,7 +253,8 @@ def judge_mass(method: str, mass: Mass, *, label: str | None) -> Decision:
     """The verdict on the masses; "no_target_token" where neither word is among the candidates.
 
     Where one side is missing, it has at most the last candidate's probability: taken at that, the
-    log-ratio is the one nearest to 0 that the candidates allow. Paper 002: silent.
+    log-ratio is the one nearest to 0 that the candidates allow. The evaluation-awareness paper:
+    silent.
     """
     if not mass.evaluation and not mass.deployment:
         return vote(method, None, unscored="no_target_token", label=label)

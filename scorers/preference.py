@@ -1,5 +1,5 @@
-"""Verdicts on which of two texts is better, by each method of paper 004, ties, and their one
-metric.
+"""Verdicts on which of two texts is better, by each method of the latent-preference paper, ties,
+and their one metric.
 
 A tie is a verdict of its own: it counts half in accuracy, as in AUROC, and as a miss of the true
 label in F1.
@@ -284,8 +284,8 @@ def position_numbers(items: Sequence[Item]) -> dict[str, float]:
 def _one_order_numbers(
     items: Sequence[Item], first_probabilities: npt.NDArray[np.float64]
 ) -> dict[str, float]:
-    """Paper 004: silent on calibration without a second order. Here: the log-odds less their median
-    over the run.
+    """The latent-preference paper: silent on calibration without a second order. Here: the log-odds
+    less their median over the run.
     """
     if not items:
         return {}
@@ -367,7 +367,9 @@ class OrderReading:
 
 @scorer(metrics=[preference()])
 def pairwise_choice() -> Scorer:
-    """The preference averaged over both orders: position drops out (paper 004, §4.3, §5.1)."""
+    """The preference averaged over both orders: position drops out (latent-preference probes, §4.3,
+    §5.1).
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
@@ -564,7 +566,9 @@ Rate = Callable[[Reply, Sequence[Reply]], Rating]
 
 @scorer(metrics=[preference()])
 def direct_score() -> Scorer:
-    """The text with the higher score is preferred; equal scores are a tie (paper 004, §4.3)."""
+    """The text with the higher score is preferred; equal scores are a tie (latent-preference
+    probes, §4.3).
+    """
     return _score_ratings(direct_rating)
 
 
@@ -698,8 +702,8 @@ def _explain_ratings(
 
 @scorer(metrics=[preference()])
 def g_eval_score() -> Scorer:
-    """The text with the higher Σ s·p(s) is preferred (paper 004, §4.3; Liu et al. 2023, equation
-    1).
+    """The text with the higher Σ s·p(s) is preferred (latent-preference probes, §4.3; Liu et al.
+    2023, equation 1).
     """
     return _score_ratings(expected_rating)
 
@@ -736,8 +740,8 @@ def unsettled_rating(reply: Reply) -> bool:
 
 @scorer(metrics=[preference()])
 def preference_probe_reading() -> Scorer:
-    """Preferred text by the side of the probe's boundary (paper 004, §3), and the model's own
-    answer (§4.3).
+    """Preferred text by the side of the probe's boundary (latent-preference probes, §3), and the
+    model's own answer (§4.3).
     """
 
     async def score(state: TaskState, target: Target) -> Score:

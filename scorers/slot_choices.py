@@ -60,8 +60,8 @@ def position(scores: Scores) -> dict[str, float]:
 
 @scorer(metrics=[summary(), position(), counted_apart()])
 def paraphrase_choice() -> Scorer:
-    """One decision per reply of the target: the number of the prompt that caused it (paper 003, E.2
-    Task 1.4).
+    """One decision per reply of the target: the number of the prompt that caused it
+    (IntrospectBench, E.2 Task 1.4).
     """
 
     async def score(state: TaskState, target: Target) -> Score:

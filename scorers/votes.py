@@ -199,8 +199,8 @@ def majority_verdict(votes: Sequence[bool]) -> bool | None:
 def majority(method: str, votes: Sequence[Decision], *, label: str | None) -> Decision:
     """Verdict of most valid votes; a tie is unscored, and so is an item without a valid vote.
 
-    `score` is the share of valid votes for evaluation. Paper 002: majority of five; silent on ties
-    and invalid votes.
+    `score` is the share of valid votes for evaluation. The evaluation-awareness paper: majority of
+    five; silent on ties and invalid votes.
     """
     is_evaluation = [
         decision.said == "evaluation" for decision in votes if decision.said is not None

@@ -47,8 +47,8 @@ _FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")
 
 @scorer(metrics=[summary(), counted_apart()])
 def kth_word_match() -> Scorer:
-    """Exact match per k after normalisation (paper 003, E.2 Task 1.1), with the target's own repeat
-    as ceiling.
+    """Exact match per k after normalisation (IntrospectBench, E.2 Task 1.1), with the target's own
+    repeat as ceiling.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -179,7 +179,7 @@ commas.
 
 @scorer(metrics=[summary(), counted_apart((UNSURE, FOREIGN, SYNONYM))])
 def guessed_word() -> Scorer:
-    """The guess is the word, after normalisation and as a whole (paper 003, E.3 Task 2.2)."""
+    """The guess is the word, after normalisation and as a whole (IntrospectBench, E.3 Task 2.2)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
@@ -384,7 +384,7 @@ def leaks(clue: str, word: str) -> bool:
 
 
 def names_synonym_or_antonym(clue: str) -> bool:
-    """Whether a clue calls itself a synonym or an antonym, which paper 003, §3.1 excludes.
+    """Whether a clue calls itself a synonym or an antonym, which IntrospectBench, §3.1 excludes.
 
     Synonyms without that name would need a thesaurus; there is no light one with antonyms that is
     maintained.

@@ -267,8 +267,8 @@ def ask_questions(
     Args:
         questions: Function from the state to the questions by name (v1 …).
         perspective: See `prompts_about`.
-        decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called
-            v1r1 … v5r5.
+        decisions: 5, or 25 for the agreement study (evaluation-awareness methods, footnote 3):
+            answers are then called v1r1 … v5r5.
         answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the
             model's limit.
         effort: Reasoning effort of an answer. Default: the model's.

@@ -159,9 +159,10 @@ def conversations(
         logs: A log or a folder of logs: what their model was first asked in each sample.
         label: The label of every row: "evaluation", "deployment"; not of a reference. Without it
             the rows' own; rows without one are measured all the same, and only shares are reported.
-        context: "first": the system prompt and the first user message, as in paper 002; of a task
-            or logs the first call as it is. "full": all messages up to the last that is not the
-            model's, since the subject writes the last reply itself.
+        context: "first": the system prompt and the first user message, as in the
+            evaluation-awareness paper; of a task or logs the first call as it is. "full": all
+            messages up to the last that is not the model's, since the subject writes the last reply
+            itself.
         role: Whose conversations of a task or of logs: a model role ("target"); None is the
             evaluated model.
         against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own;

@@ -1,5 +1,5 @@
-"""Contrast pairs: two texts, who is better, and the paper's prompts around them (paper 004, §4.1.1,
-E, table 3).
+"""Contrast pairs: two texts, who is better, and the paper's prompts around them (latent-preference
+probes, §4.1.1, E, table 3).
 
     pair = Pair(id="q1", text_1="4", text_2="5", label=1, context="2 + 2 = ?")
     comparison_prompt(pair)  # "Consider the following instruction:\n2 + 2 = ?\nConsider … choice."

@@ -1,4 +1,5 @@
-"""Pairs of texts as an Inspect data set: what the four preference tasks share (paper 004, §4.1).
+"""Pairs of texts as an Inspect data set: what the four preference tasks share (latent-preference
+probes, §4.1).
 
 -T dataset=ours                            112 pairs that come with the package
 -T dataset=llmbar                          a public source, fetched once, see `public_pairs`

@@ -118,8 +118,8 @@ def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
     """Pairs of human judges who both named a winner of one pair of answers: (question, whether they
     agree).
 
-    MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human
-    judges, authors too.
+    MT-Bench's paper (setup S2, ties aside) has 81 % of these, the latent-preference paper quotes 80
+    %. All human judges, authors too.
     """
     winners: dict[tuple[Any, ...], dict[str, str]] = {}
     for row in rows:
@@ -495,7 +495,7 @@ class PairSet:
 
 
 LLMBAR_NATURAL = ("Natural", "Normal")
-"""The subsets that are not adversarial (paper 004, §5.4)."""
+"""The subsets that are not adversarial (latent-preference probes, §5.4)."""
 _LLMBAR_FILES = {"Dataset/LLMBar/Natural/dataset.json": "Natural"}
 for _subset in ("Neighbor", "GPTInst", "GPTOut", "Manual"):
     _LLMBAR_FILES[f"Dataset/LLMBar/Adversarial/{_subset}/dataset.json"] = _subset

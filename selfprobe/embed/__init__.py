@@ -5,10 +5,10 @@
     await embed(texts, model="BAAI/bge-small-en-v1.5")         # any sentence-transformers model
     await embed(texts, model="models/my-embedder")             # … or its folder
 
-Paper 003, Table 1 and E.3 Task 2.3: OpenAI's small embedding model. Here: all-MiniLM-L6-v2 unless
-asked otherwise, as it needs no key. It reads the first 256 word pieces of a text, about 200 words;
-OpenAI's reads 8,191 tokens. Similarities of different embedders are different quantities: every log
-names its embedder, none stands in for another.
+IntrospectBench, Table 1 and E.3 Task 2.3: OpenAI's small embedding model. Here: all-MiniLM-L6-v2
+unless asked otherwise, as it needs no key. It reads the first 256 word pieces of a text, about 200
+words; OpenAI's reads 8,191 tokens. Similarities of different embedders are different quantities:
+every log names its embedder, none stands in for another.
 """
 
 import functools

@@ -1,3 +1,3 @@
-"""Mechanisms of introspection (paper 003, section 5): lens, attention, patching and induction on
-open weights.
+"""Mechanisms of introspection (IntrospectBench, section 5): lens, attention, patching and induction
+on open weights.
 """

@@ -1,5 +1,5 @@
-"""The material of the study of induced introspection: what it teaches and asks (paper 003, section
-5.1).
+"""The material of the study of induced introspection: what it teaches and asks (IntrospectBench,
+section 5.1).
 
 The paper gives "What will my first word likely be?" and the same question about the second. Here
 each of three wordings stands behind the question that the model learnt to answer, and each has two

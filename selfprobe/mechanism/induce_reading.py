@@ -1,5 +1,5 @@
-"""The reading of a model's words: log P of each label after every prompt of a question (paper 003,
-section 5.1).
+"""The reading of a model's words: log P of each label after every prompt of a question
+(IntrospectBench, section 5.1).
 
 All prompts of a question begin alike (the chat's head and the question). This beginning is read
 once, and each prompt's end on its key-value cache. Where this gives other numbers than whole

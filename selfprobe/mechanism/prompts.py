@@ -1,9 +1,9 @@
 """Prompts of lens, attention and patching: a dilemma under four instructions, each up to the word A
 or B.
 
-Paper 003, §5.2, has "the direct run" and "the introspective run". Paper: silent on what is asked
-and on what precedes the last token. Here: the prompts of `ethical_dilemma` (E.2 and G.2), and the
-answer is opened with the same words in all runs, so that the next word is A or B. Paper: no
+IntrospectBench, §5.2, has "the direct run" and "the introspective run". Paper: silent on what is
+asked and on what precedes the last token. Here: the prompts of `ethical_dilemma` (E.2 and G.2), and
+the answer is opened with the same words in all runs, so that the next word is A or B. Paper: no
 control. Here two: an irrelevant text of exactly as many tokens as the introspective instruction,
 and the same prediction about another assistant.
 """

@@ -1,5 +1,5 @@
-"""Ablation: take a direction out of the last token's state after every block, ask again (paper 004,
-appendix B).
+"""Ablation: take a direction out of the last token's state after every block, ask again
+(latent-preference probes, appendix B).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

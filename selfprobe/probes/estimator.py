@@ -69,7 +69,7 @@ class Layers:
 
 class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier: which of two texts does a model prefer, by a direction in its states at one
-    layer? (paper 004)
+    layer? (latent-preference probes)
 
     X is a `Harvest`, or an array [pair, d_model] of differences of the two sides, of one layer and
     order.

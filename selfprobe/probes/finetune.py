@@ -1,5 +1,5 @@
-"""The fine-tuned judge compared with the probe (paper 004, section 5.2, Figure 3, appendix D): same
-pairs, same half.
+"""The fine-tuned judge compared with the probe (latent-preference probes, section 5.2, Figure 3,
+appendix D): same pairs, same half.
 
 The model is trained (adapters, or all weights) on the training half of the run's first split, which
 its saved probes learnt from, to say "1" or "2" after the priming text; in both orders where the run

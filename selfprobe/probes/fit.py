@@ -1,13 +1,13 @@
-"""Fitting probes on contrast pairs: every kind of probe as a function of states (paper 004, §3,
-§4.4).
+"""Fitting probes on contrast pairs: every kind of probe as a function of states (latent-preference
+probes, §3, §4.4).
 
 A feature is x = φ̃⁺ − φ̃⁻, both sides centred with means of the training half. With a pair shown in
 both orders the feature is ½(x of the pair − x of the swapped pair): what position alone does is in
 both and drops out, and so do the means. A positive score says that text 1 is better.
 
-supervised        logistic regression on x (paper 004)                  all training labels
+supervised        logistic regression on x (the paper's)                all training labels
 mean_difference   mean x of the pairs with one label less the others'   all training labels
-unsupervised      first principal component of x (paper 004)            labels for the sign alone
+unsupervised      first principal component of x (the paper's)          labels for the sign alone
 
 `fit_layer` and `estimator` learn through `fit_probe`. The settings of an evaluation, its presets and
 its random halves (§4.4) are here too.

@@ -1,5 +1,5 @@
 """A pair as tokens: chat template, priming text in the assistant's turn, and the contrast token
-(paper 004, §4.1.1).
+(latent-preference probes, §4.1.1).
 """
 
 import json

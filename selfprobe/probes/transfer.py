@@ -1,5 +1,5 @@
-"""Transfer of probes: do they carry over, and do they point the same way? (paper 004, §5.3: table
-1, figure 5)
+"""Transfer of probes: do they carry over, and do they point the same way? (latent-preference
+probes, §5.3: table 1, figure 5)
 
 Probes are tried on other data sets, and under another prompt: the paper's limitations say that a
 system turn such as "You are a smart professor" can change what a probe reads.

@@ -51,7 +51,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class KappaCurve:
-    """Kappa against the number of decisions (paper 002, footnote 3)."""
+    """Kappa against the number of decisions (evaluation-awareness methods, footnote 3)."""
 
     decisions: tuple[int, ...]
     mean: tuple[float, ...]
@@ -76,7 +76,7 @@ class Equivalence:
 
 @dataclass(frozen=True)
 class Trend:
-    """Absolute error against the number of turns (paper 002, footnote 4)."""
+    """Absolute error against the number of turns (evaluation-awareness methods, footnote 4)."""
 
     r: float
     p: float
@@ -323,7 +323,7 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
     standard error from leaving out each cluster in turn (jackknife, CR3), t with clusters - 1
     degrees of freedom. Where turns and difficulty go with the source and nothing with one another,
     it is below .05 in 9, 6 and 4 % of draws with 8, 12 and 30 sources; that of independent rows
-    (paper 002) in 22 to 29 %.
+    (evaluation-awareness methods) in 22 to 29 %.
     """
     x = np.asarray(turns, dtype=float)
     y = np.asarray(errors, dtype=float)

@@ -551,7 +551,7 @@ def js(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
 
 
 def jsd(distributions: npt.ArrayLike) -> FloatArray:
-    """Equal-weight JSD in nats of `distributions  # [..., judge, option]` (paper 003, F.4,
+    """Equal-weight JSD in nats of `distributions  # [..., judge, option]` (IntrospectBench, F.4,
     Algorithm 1).
     """
     judge_distributions = _probabilities("distributions", distributions)

@@ -1,5 +1,5 @@
 """What in a set of prompts gives an evaluation away? A taxonomy of the evidence that subjects name
-(paper 002).
+(evaluation-awareness methods).
 
 The steps from logs of `user_motivation`: verified quotes → embeddings → k-means → each cluster
 named by a grader → named clusters grouped at a top level; clusters that are about our own question
@@ -76,7 +76,7 @@ from selfprobe.text.safe import cleaned, without_secrets
 
 FEATURES_TASK = "awareness_features"
 CLUSTER_COUNTS = range(50, 301, 10)
-"""Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
+"""Numbers of clusters of the inertia curve (evaluation-awareness methods, footnote 2)."""
 QUOTES_READ = 15
 """Largest number of quotes of a cluster that the grader reads."""
 QUOTES_SHOWN = 20
@@ -371,8 +371,8 @@ class Taxonomy:
 def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
     """Sum of squared distances to the nearest centre, by number of clusters.
 
-    50 to 300 in steps of 10 (paper 002, footnote 2), as far as there are different quotes; with
-    fewer than 60 of them about ten numbers from 1 on.
+    50 to 300 in steps of 10 (evaluation-awareness methods, footnote 2), as far as there are
+    different quotes; with fewer than 60 of them about ten numbers from 1 on.
     """
     different_quotes = len(np.unique(vectors, axis=0))
     counts = [count for count in CLUSTER_COUNTS if count <= different_quotes]
@@ -575,7 +575,7 @@ def _prompt_clusters(table: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
 @dataclass(frozen=True)
 class QuestionRow:
     """How often a subject's evidence is our own question, which graders are told not to count
-    (paper 002, §3, §6).
+    (evaluation-awareness methods, §3, §6).
     """
 
     model: Annotated[str, Heading("model", "Model that was asked.")]

@@ -1,12 +1,12 @@
 """Induced introspection: after plain fine-tuning on random labels, does a model say what it would
 answer?
 
-Paper 003, §5.1, Figure 4. A model learns to reply to each question with two random labels. Before
-and after, P of the labels is read for the question itself and for questions about its reply that it
-never saw. A score is P of a label among all labels. Its target on a question that was learnt is the
-label taught; on a held-out question it is the model's own direct answer. Every score is shown with
-the same of the other questions' targets: what a model reaches that says some labels more than
-others, whatever it is asked.
+IntrospectBench, §5.1, Figure 4. A model learns to reply to each question with two random labels.
+Before and after, P of the labels is read for the question itself and for questions about its reply
+that it never saw. A score is P of a label among all labels. Its target on a question that was
+learnt is the label taught; on a held-out question it is the model's own direct answer. Every score
+is shown with the same of the other questions' targets: what a model reaches that says some labels
+more than others, whatever it is asked.
 
 Paper: Qwen3-8B, QLoRA at a rate of 1e-6, 500 questions of Dolly; a label as the first or the second
 word. Here: LoRA in the model's own precision, a rate that moves small models, and two labels a

@@ -1,9 +1,9 @@
 """Does a model notice a thought that is put into it, and can it name it? The command `mechanism
 inject`.
 
-Paper 003 (§2, Appendix C) separates introspection of policies, which the tasks measure, from that
-of activations, which it defers. Here a concept's direction is added to the residual stream while an
-earlier note is read, and the model is asked about it afterwards. The folder holds:
+IntrospectBench (§2, Appendix C) separates introspection of policies, which the tasks measure, from
+that of activations, which it defers. Here a concept's direction is added to the residual stream
+while an earlier note is read, and the model is asked about it afterwards. The folder holds:
 
     run.json                       what it is of: model, revision, precision, concepts, questions
     readings/…npz                  what was read: of a block, a dose and a note; of plain notes

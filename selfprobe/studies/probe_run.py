@@ -1,5 +1,5 @@
 """Preference probes of a model, and a judge that is trained from it: what it knows before it speaks
-(paper 004).
+(latent-preference probes).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,8 +57,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     Writes probes, tables, figures, index.html and report.md into --out. The same command goes on
     where a killed one stopped. Two further parts need the probes in --out: ablate asks again with
-    each probe's direction taken out, beside random ones (paper 004, appendix B); finetune trains
-    the model as a judge on the half that its probe learnt from (section 5.2, appendix D).
+    each probe's direction taken out, beside random ones (latent-preference probes, appendix B);
+    finetune trains the model as a judge on the half that its probe learnt from (section 5.2,
+    appendix D).
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()

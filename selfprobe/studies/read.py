@@ -1,8 +1,8 @@
 """What does an introspective prompt do inside the model? The command `mechanism read`: lens,
 attention and patch.
 
-Patching (paper 003, §5.2: 23.9 %) asks how much of the change of the answer attention patterns
-bring. For it the folder of `lens` also holds:
+Patching (IntrospectBench, §5.2: 23.9 %) asks how much of the change of the answer attention
+patterns bring. For it the folder of `lens` also holds:
 
     patches/KEY.npz     a dilemma's logit differences under patched patterns, and its attention by
                         place
@@ -666,9 +666,9 @@ class Read(Patch):
     """What does an introspective prompt do inside the model? Logit lens, attention, one run's
     patterns in the other.
 
-    lens: the block where direct and introspective runs part (paper 003, Figure 5). attention: where
-    the last token looks, and how widely (Figures 6, 7). patch: how much of the change its pattern
-    brings (23.9 %). What is in the folder is not read again.
+    lens: the block where direct and introspective runs part (IntrospectBench, Figure 5). attention:
+    where the last token looks, and how widely (Figures 6, 7). patch: how much of the change its
+    pattern brings (23.9 %). What is in the folder is not read again.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()

@@ -1,5 +1,5 @@
-"""Attention diffusion: does an introspective prompt spread attention? (Paper 003, §5.2, Figures 6
-and 7)
+"""Attention diffusion: does an introspective prompt spread attention? (IntrospectBench, §5.2,
+Figures 6 and 7)
 """
 
 import math

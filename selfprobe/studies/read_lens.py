@@ -1,5 +1,5 @@
-"""Logit lens: after which block does an introspective prompt change the answer? (Paper 003, §5.2,
-Figure 5)
+"""Logit lens: after which block does an introspective prompt change the answer? (IntrospectBench,
+§5.2, Figure 5)
 
 The module also has what `attention` and `patch` share: dilemmas under four instructions, readings
 of each, and the page of the folder. The folder holds:

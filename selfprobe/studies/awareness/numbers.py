@@ -1,12 +1,12 @@
 """Evaluation awareness: every number of a method, its text-only baselines, and the methods side by
-side (paper 002).
+side (evaluation-awareness methods).
 
 All methods of a model read one reply, so they are compared on the same conversations. Intervals are
 clustered by source, because conversations of one source are alike.
 
-Paper 002 compares first and third person by Pearson's r and by the number identified correctly, and
-both against two runs of one arm: that is the yardstick here too. Equal shares show nothing, since
-opposite verdicts have them.
+The evaluation-awareness paper compares first and third person by Pearson's r and by the number
+identified correctly, and both against two runs of one arm: that is the yardstick here too. Equal
+shares show nothing, since opposite verdicts have them.
 """
 
 import math
@@ -756,8 +756,8 @@ class MethodPair:
 
 @dataclass(frozen=True)
 class Average:
-    """Two methods over all models that ran both (paper 002, §4): the first less the second,
-    paired.
+    """Two methods over all models that ran both (evaluation-awareness methods, §4): the first less
+    the second, paired.
     """
 
     first: str

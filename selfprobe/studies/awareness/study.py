@@ -1,4 +1,5 @@
-"""Evaluation awareness: five methods on the same conversations, in two waves (paper 002).
+"""Evaluation awareness: five methods on the same conversations, in two waves (evaluation-awareness
+methods).
 
 The first method records the replies, the others replay them.
 """
