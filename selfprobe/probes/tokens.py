@@ -23,6 +23,8 @@ FIXED_CLOCK = datetime(2024, 7, 26, 12)
 """Time for templates that ask the clock themselves (`strftime_now`)."""
 THINKING_ARGUMENTS = ("enable_thinking", "thinking")
 """Arguments by which chat templates switch thinking: of Qwen 3 and GLM 4.5, of DeepSeek 3.1."""
+THINKING_LEVELS = {"reasoning_effort"}
+"""Arguments that say how much is thought, in words."""
 NAMED_THOUGHT = re.compile(r"think|thought|reason|analysis", re.IGNORECASE)
 TEMPLATE_INPUTS = {
     *("messages", "add_generation_prompt", "tools", "documents", "raise_exception"),
@@ -234,8 +236,9 @@ def template_arguments(tokenizer: Any) -> set[str]:
 
 
 def thinking_switches(tokenizer: Any) -> list[str]:
-    """Arguments of the chat template that name a thought."""
-    return sorted(name for name in template_arguments(tokenizer) if NAMED_THOUGHT.search(name))
+    """Arguments of the chat template that name a thought, and can be false."""
+    switches = template_arguments(tokenizer) - THINKING_LEVELS
+    return sorted(name for name in switches if NAMED_THOUGHT.search(name))
 
 
 def thinking_note(tokenizer: Any, chat: Chat = PLAIN_CHAT) -> str:

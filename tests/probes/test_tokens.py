@@ -308,6 +308,15 @@ def test_an_ending_whose_thought_is_closed_is_taken_as_it_is(ending: str) -> Non
     assert opened_chat(tokenizer, "What do you think of thought?").endswith(ending)
 
 
+def test_an_argument_that_says_how_much_is_thought_is_not_advised_to_be_false() -> None:
+    ending = "{{ reasoning_effort | default('low') }} [ANALYSIS]"
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", ending))
+    with pytest.raises(ValueError, match="here.*Use a model whose template opens none"):
+        opened_chat(tokenizer, "Two and two?")
+    with pytest.raises(ValueError, match="has no argument think.*leave it out$"):
+        local_model(None, tokenizer, name="m", revision="r", chat=Chat("", {"think": False}))
+
+
 def test_an_argument_that_names_a_thought_and_is_not_known_is_refused_with_the_known_one() -> None:
     tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", THINKING_ENDING))
     for argument in ("thinking", "reasoning", "think", "analysis", "content", "role"):
