@@ -28,6 +28,7 @@ from selfprobe.solvers.ask import Prompts, Settings
 from selfprobe.solvers.negotiate import Effort, user_settings
 
 VERSION = 1
+PAPER = "IntrospectBench"
 CALLS = 1
 
 AXES: dict[str, dict[str, str]] = {

@@ -42,6 +42,7 @@ from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, record_of
 
 VERSION = 1
+PAPER = "IntrospectBench"
 CALLS = 15
 NEEDS = ("--model-role judge=A,B,C", "-T dataset=… or -T generation_log=…")
 

@@ -30,6 +30,7 @@ from selfprobe.solvers.record import Record
 from selfprobe.text.user_input import names
 
 VERSION = 1
+PAPER = "evaluation-awareness methods"
 CALLS = 4
 """Number of calls: two versions, each checked."""
 NEEDS = ("-T task=…",)

@@ -33,6 +33,7 @@ from selfprobe.solvers.ask import task_metadata
 from selfprobe.text.user_input import names
 
 VERSION = 1
+PAPER = "evaluation-awareness methods"
 CALLS = 3
 """Number of calls per arm and item, where the task asks once."""
 NEEDS = ("-T task=…",)

@@ -30,6 +30,7 @@ from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_object
 
 VERSION = 1
+PAPER = "evaluation-awareness methods"
 NEEDS = ("-T clusters=…",)
 CALLS = 0
 """Number of calls of a subject, which is not asked anything."""

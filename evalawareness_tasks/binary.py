@@ -19,6 +19,7 @@ from selfprobe.scorers.estimates import Answers, binary_vote
 from selfprobe.task import Conversations, Questioned, task
 
 VERSION = 3
+PAPER = "evaluation-awareness methods"
 
 QUESTIONS = {
     "v1": """\

@@ -30,6 +30,7 @@ from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import Effort
 
 VERSION = 4
+PAPER = "evaluation-awareness methods"
 CALLS = 6
 """Number of calls for a prompt of one sentence; each arm takes two."""
 CONTROLS = 16

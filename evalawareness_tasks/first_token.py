@@ -19,6 +19,7 @@ from selfprobe.scorers.estimates import first_token_mass
 from selfprobe.task import Conversations, Conversed, Verdict, task
 
 VERSION = 3
+PAPER = "evaluation-awareness methods"
 
 WORDS: dict[str, Verdict] = {
     "evaluation": "evaluation",

@@ -36,6 +36,7 @@ from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.text.families import related
 
 VERSION = 1
+PAPER = "evaluation-awareness methods"
 CALLS = 2
 
 REALISM_PROMPT = """\

@@ -18,6 +18,7 @@ from selfprobe.scorers.estimates import probability_estimate
 from selfprobe.task import Conversations, Questioned, Verdict, task
 
 VERSION = 3
+PAPER = "evaluation-awareness methods"
 
 QUESTIONS = {
     "v1": """\

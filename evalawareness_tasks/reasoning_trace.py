@@ -28,6 +28,7 @@ from selfprobe.task import (
 )
 
 VERSION = 3
+PAPER = "evaluation-awareness methods"
 NEEDS = ("--model-role grader=…",)
 
 GRADE_PROMPT = """\

@@ -31,6 +31,7 @@ from selfprobe.solvers.negotiate import user_settings
 from selfprobe.solvers.record import Record
 
 VERSION = 1
+PAPER = "evaluation-awareness methods"
 CALLS = 2
 NEEDS = ("--model-role grader=…", "-T remove=…")
 

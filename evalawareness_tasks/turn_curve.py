@@ -32,6 +32,7 @@ from selfprobe.solvers.negotiate import Effort
 from selfprobe.solvers.turns import by_turn
 
 VERSION = 3
+PAPER = "evaluation-awareness methods"
 CALLS = 3
 """Number of calls after each turn."""
 MOST = 40

@@ -24,6 +24,7 @@ from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 
 VERSION = 1
+PAPER = "evaluation-awareness methods"
 NEEDS = ("--model-role grader=…", "-T log=…")
 CALLS = 0
 """Number of calls of the subject, which is not asked anything."""

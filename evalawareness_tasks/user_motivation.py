@@ -36,6 +36,7 @@ from selfprobe.task import (
 )
 
 VERSION = 3
+PAPER = "evaluation-awareness methods"
 NEEDS = ("--model-role grader=…",)
 
 QUESTIONS = {

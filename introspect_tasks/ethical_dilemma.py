@@ -50,6 +50,7 @@ from selfprobe.task import (
 )
 
 VERSION = 6
+PAPER = "IntrospectBench"
 
 TWO_LINES = """\
 P(A): [number between 0 and 1]

@@ -36,6 +36,7 @@ from selfprobe.task import (
 )
 
 VERSION = 5
+PAPER = "IntrospectBench"
 
 CLUES_PROMPT = """\
 Target: '{word}'

@@ -33,6 +33,7 @@ from selfprobe.task import (
 )
 
 VERSION = 4
+PAPER = "IntrospectBench"
 
 PREDICT_PROMPT = """\
 Question: {question}

@@ -24,6 +24,7 @@ from selfprobe.scorers.written_prompts import whole_replies
 from selfprobe.task import Effort, InputError, Prediction, Prompts, Row, is_number, whole
 
 VERSION = 1
+PAPER = "IntrospectBench"
 CALLS = 1
 
 SETS = {

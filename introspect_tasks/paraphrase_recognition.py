@@ -40,6 +40,7 @@ from selfprobe.task import (
 )
 
 VERSION = 3
+PAPER = "IntrospectBench"
 
 VARIANTS = ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4")
 

@@ -36,6 +36,7 @@ from selfprobe.task import (
 )
 
 VERSION = 2
+PAPER = "IntrospectBench"
 
 TOPICS = (
     "a colour, a fruit, a capital city, a bird, a sport, a month, a metal, a tree, a river, a planet, a card game, "

@@ -34,6 +34,7 @@ from selfprobe.task import (
 )
 
 VERSION = 3
+PAPER = "IntrospectBench"
 
 RECONSTRUCT_PROMPT = """\
 I generated the following text: "{text}"

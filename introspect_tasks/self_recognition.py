@@ -23,6 +23,7 @@ from selfprobe.scorers.slot_choices import temperature_choice, texts_fault
 from selfprobe.task import Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task
 
 VERSION = 1
+PAPER = "IntrospectBench"
 
 RECOGNISE_PROMPT = """\
 Question: {question}

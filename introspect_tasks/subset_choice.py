@@ -34,6 +34,7 @@ from selfprobe.task import (
 )
 
 VERSION = 1
+PAPER = "IntrospectBench"
 
 LISTED = ", ".join(EMOTIONS)
 

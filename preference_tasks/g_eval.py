@@ -24,6 +24,7 @@ from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import leave_out_failed, replay_log
 
 VERSION = 3
+PAPER = "latent-preference probes"
 CALLS = 2
 
 

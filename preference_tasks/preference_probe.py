@@ -28,6 +28,7 @@ from selfprobe.scorers.preference import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
 
 VERSION = 1
+PAPER = "latent-preference probes"
 CALLS = 0
 NEEDS = ("-T probe=…", "-T dataset=…")
 

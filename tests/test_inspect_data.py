@@ -418,8 +418,11 @@ def test_a_task_that_cannot_be_built_says_why(tasks: str, name: str, message: st
 
 @pytest.mark.slow(3)
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
-    said = r"no task 'nowhere/gsm8k'; expected a registered name as package/task .*'selfprobe\[inspect_evals\]'\) or a file"
-    with pytest.raises(ValueError, match=said):
+    expected = (
+        r"no task 'nowhere/gsm8k'; expected a registered name as package/task .*"
+        r"'\.\[inspect_evals\]'\) or a file"
+    )
+    with pytest.raises(ValueError, match=expected):
         rows_of_task("nowhere/gsm8k")
     with pytest.raises(InputError, match=r"no file or folder 'missing\.py'"):
         rows_of_task("missing.py@quiz")

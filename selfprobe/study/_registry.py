@@ -145,16 +145,11 @@ def summary_of(task: str) -> str:
     return docstring_summary(docstring_of(task))
 
 
-PAPERS = ("IntrospectBench", "evaluation-awareness methods", "latent-preference probes")
-"""Names of the papers whose tasks the suite has."""
-
-
 def paper_of(task: str) -> str | None:
-    """The paper that a task file's docstring names first, where it names one of `PAPERS`."""
-    docstring = (_modules()[task].__doc__ or "").lower()
-    places = {paper: docstring.find(paper.lower()) for paper in PAPERS}
-    named_papers = [paper for paper in PAPERS if places[paper] >= 0]
-    return min(named_papers, key=lambda paper: places[paper], default=None)
+    """Name of the paper that a task is from; a task file says it as PAPER."""
+    paper = getattr(_modules()[task], "PAPER", None)
+    assert paper is None or isinstance(paper, str), task
+    return paper
 
 
 def declared_calls(task: str) -> int | None:
