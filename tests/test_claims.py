@@ -3,6 +3,7 @@ verdict and open check.
 """
 
 import importlib
+import json
 import math
 import pkgutil
 import re
@@ -20,7 +21,6 @@ from selfprobe.page.claims import (
     check_table,
     claim_sentence,
     claims_as_json,
-    claims_from_json,
 )
 from selfprobe.page.columns import Heading, RowTable
 from selfprobe.stats.claim import (
@@ -209,20 +209,12 @@ def test_claims_are_listed_yes_first_and_no_last() -> None:
     assert answer == "Yes, for 1 of 4 models. ada is." and len(lines) == 3
 
 
-def test_claims_of_a_file_are_read_back_and_keep_their_verdicts() -> None:
-    import json
-
+def test_claims_for_programs_have_verdicts_and_no_number_where_there_is_none() -> None:
     words = ClaimWords("is", "is not", {"a": "x", "b": "y"})
     claims = [claim for claim, _ in cases(words)]
-    entries = claims_as_json(claims, words)
-    again = claims_from_json(json.dumps(entries))
-    assert [claim.verdict.value for claim in again] == [entry["verdict"] for entry in entries]
-    assert math.isnan(again[2].checks[0].difference.value)
-
-
-def test_claims_of_a_foreign_file_are_refused_in_a_line() -> None:
-    with pytest.raises(ValueError, match="subject"):
-        claims_from_json('[{"verdict": "Yes"}]')
+    entries = json.loads(json.dumps(claims_as_json(claims, words), allow_nan=False))
+    assert [entry["verdict"] for entry in entries] == [claim.verdict.value for claim in claims]
+    assert entries[2]["checks"][0]["difference"]["value"] is None
 
 
 TASK_WORDS = ClaimWords(

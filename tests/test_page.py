@@ -124,7 +124,7 @@ def test_nothing_is_written_where_anything_fails(tmp_path: Path) -> None:
 
 def answered(answer: str = "Yes, for 2 of 5 models. ada is right.", **more: object) -> Page:
     table = Table([{"model": "ada"}], (Column("model", "model"),))
-    parts = headings(why=["Because."], method=["How."], cells=[], runs=["These."])
+    parts = headings(verdict_blocks=["Because."], method=["How."], table_blocks=[], runs=["These."])
     return Page("A question?", sections=parts, answer=answer, picture=PICTURE, table=table, **more)  # type: ignore[arg-type]
 
 

@@ -232,18 +232,18 @@ Block = str | Table | Figures | Box | Bullets | Quoted | Items | Texts | Details
 
 def headings(
     *,
-    why: Sequence[Block] = (),
+    verdict_blocks: Sequence[Block] = (),
     paper: Sequence[Block] = (),
-    cells: Sequence[Block] = (),
+    table_blocks: Sequence[Block] = (),
     method: Sequence[Block] = (),
     runs: Sequence[Block] = (),
 ) -> list[Section]:
     """The closed headings of a page with an answer; those without a block are left out.
 
     Args:
-        why: Tests, p-values, and the reason of the verdict.
+        verdict_blocks: Tests, p-values, and the reason of the verdict.
         paper: Results of a paper about the same question.
-        cells: Every number.
+        table_blocks: Every number.
         method: Method of the numbers, and the words of the page.
         runs: Logs, used and not.
     """
@@ -254,7 +254,13 @@ def headings(
         "method": "Method",
         "runs": "Runs",
     }
-    blocks_by_name = {"why": why, "paper": paper, "cells": cells, "method": method, "runs": runs}
+    blocks_by_name = {
+        "why": verdict_blocks,
+        "paper": paper,
+        "cells": table_blocks,
+        "method": method,
+        "runs": runs,
+    }
     return [
         Section(titles[name], blocks, name=name)
         for name, blocks in blocks_by_name.items()
@@ -466,8 +472,8 @@ def claim_page(
     method: Sequence[Block],
     notes: Mapping[str, Sequence[Block]] | None = None,
     paper: Sequence[Block] = (),
-    cells: Sequence[Block] = (),
-    lines: Sequence[str] = (),
+    further_figures: Sequence[Block] = (),
+    terminal_lines: Sequence[str] = (),
     groups: Mapping[str, Sequence[Claim]] | None = None,
 ) -> Page:
     """The page of a study that makes claims: question, answer, picture, table, Why, Tables, Method.
@@ -482,8 +488,8 @@ def claim_page(
         method: Method of the numbers, and the words of the page.
         notes: Subject → further blocks under its checks.
         paper: Results of a paper about the same question.
-        cells: Further figures, before the tables.
-        lines: Lines of the terminal before those of further subjects.
+        further_figures: Further figures, before the tables.
+        terminal_lines: Lines of the terminal before those of further subjects.
         groups: Task → its claims, with subjects that several tasks share, where the answer counts
             both.
     """
@@ -492,9 +498,9 @@ def claim_page(
     else:
         answer, subject_lines = answer_over(claims, words)
     sections = headings(
-        why=claims_section(claims, words, notes or {}),
+        verdict_blocks=claims_section(claims, words, notes or {}),
         paper=paper,
-        cells=[*cells, *tables_section(tables)],
+        table_blocks=[*further_figures, *tables_section(tables)],
         method=method,
     )
     return Page(
@@ -506,7 +512,7 @@ def claim_page(
         tables=tables,
         claims=claims,
         words=words,
-        notes=[*lines, *subject_lines][:MOST_TERMINAL_LINES],
+        notes=[*terminal_lines, *subject_lines][:MOST_TERMINAL_LINES],
     )
 
 

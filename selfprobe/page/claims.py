@@ -69,15 +69,15 @@ def claim_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool = True) -
     """
     verdict = claim.verdict
     if verdict is Verdict.YES:
-        return _filled(words.yes, claim, words, claim.strongest_competitor)
+        return _fill_phrase(words.yes, claim, words, claim.strongest_competitor)
     if verdict is Verdict.NO and claim.is_too_small:
-        return _filled(words.no, claim, words, claim.strongest_competitor)
+        return _fill_phrase(words.no, claim, words, claim.strongest_competitor)
     if verdict is Verdict.NO:
-        return _filled(words.explained, claim, words, claim.explanation)
+        return _fill_phrase(words.explained, claim, words, claim.explanation)
     return _unmet_clause(claim, words, with_remedy=with_remedy)
 
 
-def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -> str:
+def _fill_phrase(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -> str:
     """A phrase with its slots filled: numbers of the claim, and of the check that it is about."""
     slots = {
         "effect": words.write(claim.effect),
@@ -116,7 +116,7 @@ def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:
         return "was not checked"
     remedy = f"; {check.remedy}" if check.remedy and with_remedy else ""
     if check.name in words.unmet:
-        return _filled(words.unmet[check.name], claim, words, check) + remedy
+        return _fill_phrase(words.unmet[check.name], claim, words, check) + remedy
     comparison_parts = [check.compared_with, _tested_difference(check, words)]
     comparison = "; ".join(filter(None, comparison_parts))
     clause = f"is not shown to be {words.checks[check.name]}"
@@ -251,37 +251,12 @@ def check_table(claim: Claim, words: ClaimWords) -> RowTable:
 
 def claims_as_json(claims: Sequence[Claim], words: ClaimWords) -> list[dict[str, Any]]:
     """Claims for programs: each with its verdict, its sentence and the labels of its checks."""
+    adapter = TypeAdapter(Claim)
     entries = []
     for claim in claims:
-        record = json.loads(_CLAIM_LIST_ADAPTER.dump_json([claim]))[0]
+        record = json.loads(adapter.dump_json(claim))
         for check in record["checks"]:
             check["label"] = words.checks[check["name"]]
         sentence = claim_sentence(claim, words)
         entries.append({"verdict": claim.verdict.value, "sentence": sentence, **record})
     return entries
-
-
-_CLAIM_LIST_ADAPTER = TypeAdapter(list[Claim])
-_NUMBER_KEYS = {"value", "low", "high", "se", "df", "p_value", "smallest"}
-
-
-def claims_from_json(text: str) -> list[Claim]:
-    """Claims of an entry of `claims.json`; keys that only serve people are passed over.
-
-    Raises:
-        ValueError: It does not hold claims.
-    """
-    return _CLAIM_LIST_ADAPTER.validate_python(_with_nan(json.loads(text)))
-
-
-def _with_nan(entry: Any) -> Any:
-    """A JSON value in which null stands for NaN where a number belongs."""
-    if isinstance(entry, list):
-        return [_with_nan(element) for element in entry]
-    if not isinstance(entry, dict):
-        return entry
-    entry_with_nan = {}
-    for key, value in entry.items():
-        is_undefined = value is None and key in _NUMBER_KEYS
-        entry_with_nan[key] = math.nan if is_undefined else _with_nan(value)
-    return entry_with_nan

@@ -1,7 +1,6 @@
 """Formats of numbers: one form for a quantity, wherever it stands."""
 
 import math
-import re
 from typing import Protocol
 
 
@@ -116,15 +115,6 @@ def p_digits(p: float) -> str:
     if p < 0.0001:
         return "< 0.0001"
     return f"{p:#.2g}" if p < 0.995 else "1.0"
-
-
-def with_short_p(text: str) -> str:
-    """A sentence with two digits in each of its p.
-
-    >>> with_short_p("the permutation, p = 0.167, agrees; best: a, p = 3e-05")
-    'the permutation, p = 0.17, agrees; best: a, p < 0.0001'
-    """
-    return re.sub(r"\bp = (\d*\.?\d+(?:e-?\d+)?)", lambda match: p_value(float(match[1])), text)
 
 
 def p_value(p: float) -> str:

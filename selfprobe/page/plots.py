@@ -9,7 +9,7 @@ import base64
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal
 from unicodedata import east_asian_width
@@ -29,11 +29,11 @@ colour vision too.
 """
 
 GRID = "#e4e6ea"
-PAPER = "#fff"
+PAGE_COLOUR = "#fff"
 CELL_INK = "#16191d"
 """Dark text on a coloured cell, which stays dark on a dark page."""
 DARK = {
-    PAPER: "#15181c",
+    PAGE_COLOUR: "#15181c",
     TEXT_COLOUR: "#e6e9ee",
     GRID: "#39414c",
     SELF_COLOUR: "#63c17f",
@@ -230,14 +230,70 @@ def _rows(
     bars: bool,
 ) -> Picture:
     series = list(dict.fromkeys(key for estimates in rows.values() for key in estimates))
+    styles = _marks_of(series)
+    sheet = _Sheet(WIDTH, title)
+    sheet.legend(styles if len(series) > 1 else {}, bars=bars)
+    layout = _row_layout(rows, top=sheet.y + 4, scale=scale, line=line, bars=bars)
+    _draw_row_axis(sheet, layout, scale, line)
+
+    row_top = layout.top
+    for row, estimates in rows.items():
+        _draw_row_name(sheet, layout, row, row_top)
+        _draw_row_marks(sheet, layout, estimates, styles, scale, row, row_top, bars=bars)
+        row_top += layout.row_heights[row]
+
+    sheet.y = layout.bottom + 22
+    sheet.footing((layout.left_edge + layout.right_edge) / 2, axis)
+    row_texts = []
+    for row, estimates in rows.items():
+        values = ", ".join(_in_words(key, value, scale) for key, value in estimates.items())
+        row_texts.append(f"{', '.join(layout.name_lines[row])}: {values}")
+    return Picture(name, f"{caption} {'; '.join(row_texts)}", caption, sheet.drawing())
+
+
+MARK_HEIGHT = 19.0
+"""Pixels from one mark of a row to the next."""
+
+
+@dataclass(frozen=True)
+class _RowLayout:
+    """Places of a picture of rows, in pixels, and the ends of its axis."""
+
+    name_lines: Mapping[str, Sequence[str]]
+    """Row → the lines of its name."""
+    row_heights: Mapping[str, float]
+    left_edge: float
+    """Where names end."""
+    right_edge: float
+    """Where written values begin."""
+    top: float
+    low: float
+    high: float
+    ticks: Sequence[float]
+
+    @property
+    def bottom(self) -> float:
+        """Lower end of the last row."""
+        return self.top + sum(self.row_heights.values())
+
+    def x(self, value: float) -> float:
+        """Pixels from the left."""
+        share = (value - self.low) / (self.high - self.low)
+        return self.left_edge + 12 + share * (self.right_edge - self.left_edge - 20)
+
+
+def _row_layout(
+    rows: Rows, *, top: float, scale: Scale, line: float | None, bars: bool
+) -> _RowLayout:
     all_estimates = [estimate for estimates in rows.values() for estimate in estimates.values()]
     name_lines = {}
-    for row in rows:
+    row_heights = {}
+    for row, estimates in rows.items():
         name_lines[row] = [_cut(name_line) for name_line in row.split("\n")]
+        marks_height = MARK_HEIGHT * max(len(estimates), 1) + 9
+        row_heights[row] = max(marks_height, 16.0 * len(name_lines[row]) + 8)
     name_widths = [_width(name_line) for lines in name_lines.values() for name_line in lines]
-    left_edge = 10 + max(name_widths, default=0)
     value_widths = [_width(_written(estimate.value, scale), SMALL) for estimate in all_estimates]
-    right_edge = WIDTH - 14 - max(value_widths)
 
     axis_values = _finite_ends(all_estimates)
     if line is not None:
@@ -245,59 +301,67 @@ def _rows(
     if bars:
         axis_values.append(0.0)
     low, high, ticks = _axis(axis_values, scale)
+    return _RowLayout(
+        name_lines=name_lines,
+        row_heights=row_heights,
+        left_edge=10 + max(name_widths, default=0),
+        right_edge=WIDTH - 14 - max(value_widths),
+        top=top,
+        low=low,
+        high=high,
+        ticks=ticks,
+    )
 
-    def x_of(value: float) -> float:
-        return left_edge + 12 + (value - low) / (high - low) * (right_edge - left_edge - 20)
 
-    sheet = _Sheet(WIDTH, title)
-    styles = _marks_of(series)
-    sheet.legend(styles if len(series) > 1 else {}, bars=bars)
-    mark_height = 19.0
-    top = sheet.y + 4
-    row_heights = {}
-    for row, estimates in rows.items():
-        marks_height = mark_height * max(len(estimates), 1) + 9
-        row_heights[row] = max(marks_height, 16.0 * len(name_lines[row]) + 8)
-    height = sum(row_heights.values())
-
-    for tick in ticks:
-        sheet.line(x_of(tick), top, x_of(tick), top + height, GRID)
-        sheet.text(x_of(tick), top + height + 16, _tick(tick, scale), anchor="middle", size=SMALL)
+def _draw_row_axis(sheet: "_Sheet", layout: _RowLayout, scale: Scale, line: float | None) -> None:
+    for tick in layout.ticks:
+        x = layout.x(tick)
+        sheet.line(x, layout.top, x, layout.bottom, GRID)
+        sheet.text(x, layout.bottom + 16, _tick(tick, scale), anchor="middle", size=SMALL)
     if line is not None:
-        sheet.line(x_of(line), top, x_of(line), top + height, MUTED_COLOUR, dashes="4 3")
+        x = layout.x(line)
+        sheet.line(x, layout.top, x, layout.bottom, MUTED_COLOUR, dashes="4 3")
 
-    row_top = top
-    for row, estimates in rows.items():
-        first_line_y = row_top + row_heights[row] / 2 + 5 - 8 * (len(name_lines[row]) - 1)
-        for position, name_line in enumerate(name_lines[row]):
-            sheet.text(left_edge, first_line_y + 16 * position, name_line, anchor="end")
 
-        marks_height = mark_height * max(len(estimates), 1)
-        y = row_top + (row_heights[row] - marks_height - 9) / 2
-        for key, estimate in estimates.items():
-            y += mark_height
-            colour, mark, _ = styles[key]
-            if math.isnan(estimate.value):
-                sheet.text(x_of(low), y, "no score", size=SMALL, colour=MUTED_COLOUR)
-                continue
-            x = x_of(estimate.value)
-            if bars:
-                sheet.rectangle(min(x_of(0), x), y - 11, abs(x - x_of(0)), 13, colour)
-            if not math.isnan(estimate.low):
-                interval_colour = TEXT_COLOUR if bars else colour
-                sheet.interval(x_of(estimate.low), x_of(estimate.high), y - 4.5, interval_colour)
-            if not bars:
-                sheet.mark(x, y - 4.5, colour, mark)
-            sheet.text(right_edge, y, _written(estimate.value, scale), size=SMALL)
-        row_top += row_heights[row]
+def _draw_row_name(sheet: "_Sheet", layout: _RowLayout, row: str, row_top: float) -> None:
+    name_lines = layout.name_lines[row]
+    first_line_y = row_top + layout.row_heights[row] / 2 + 5 - 8 * (len(name_lines) - 1)
+    for position, name_line in enumerate(name_lines):
+        sheet.text(layout.left_edge, first_line_y + 16 * position, name_line, anchor="end")
 
-    sheet.y = top + height + 22
-    sheet.footing((left_edge + right_edge) / 2, axis)
-    row_texts = []
-    for row, estimates in rows.items():
-        values = ", ".join(_in_words(key, value, scale) for key, value in estimates.items())
-        row_texts.append(f"{', '.join(name_lines[row])}: {values}")
-    return Picture(name, f"{caption} {'; '.join(row_texts)}", caption, sheet.drawing())
+
+def _draw_row_marks(
+    sheet: "_Sheet",
+    layout: _RowLayout,
+    estimates: Mapping[str, Interval],
+    styles: Mapping[str, tuple[str, str, str]],
+    scale: Scale,
+    row: str,
+    row_top: float,
+    *,
+    bars: bool,
+) -> None:
+    """Bars or marks of a row's series, each with its interval and its value."""
+    marks_height = MARK_HEIGHT * max(len(estimates), 1)
+    y = row_top + (layout.row_heights[row] - marks_height - 9) / 2
+    for key, estimate in estimates.items():
+        y += MARK_HEIGHT
+        colour, mark, _ = styles[key]
+        if math.isnan(estimate.value):
+            sheet.text(layout.x(layout.low), y, "no score", size=SMALL, colour=MUTED_COLOUR)
+            continue
+        x = layout.x(estimate.value)
+        if bars:
+            zero_x = layout.x(0)
+            sheet.rectangle(min(zero_x, x), y - 11, abs(x - zero_x), 13, colour)
+        if not math.isnan(estimate.low):
+            interval_colour = TEXT_COLOUR if bars else colour
+            low_x = layout.x(estimate.low)
+            high_x = layout.x(estimate.high)
+            sheet.interval(low_x, high_x, y - 4.5, interval_colour)
+        if not bars:
+            sheet.mark(x, y - 4.5, colour, mark)
+        sheet.text(layout.right_edge, y, _written(estimate.value, scale), size=SMALL)
 
 
 def _finite_ends(estimates: Iterable[Interval]) -> list[float]:
@@ -475,7 +539,7 @@ def curves(
     series_texts = []
     for key, (places, estimates) in series.items():
         pairs = zip(places, estimates, strict=True)
-        points = ", ".join(f"{x:g} {_plain(estimate)}" for x, estimate in pairs)
+        points = ", ".join(f"{x:g} {_value_with_interval(estimate)}" for x, estimate in pairs)
         series_texts.append(f"{key}: {points}")
     return Picture(name, alt or f"{caption} {'; '.join(series_texts)}", caption, sheet.drawing())
 
@@ -576,71 +640,178 @@ def heat_map(
         x_title, y_title: Titles of the axes; "" for none.
     """
     cells = np.asarray(values, dtype=float)
-    lows = None if low is None else np.asarray(low, dtype=float)
-    highs = None if high is None else np.asarray(high, dtype=float)
-    has_intervals = lows is not None and highs is not None
     column_names = list(rows if columns is None else columns)
     is_square = columns is None
+    has_intervals = low is not None and high is not None
+    layout = _heat_layout(cells, rows, column_names, under or {}, has_intervals, bool(y_title))
+    sheet = _Sheet(layout.left_edge + layout.matrix_width + 24, title)
+    layout = replace(layout, top=sheet.y + 4)
+    intervals = None
+    if low is not None and high is not None:
+        intervals = (np.asarray(low, dtype=float), np.asarray(high, dtype=float))
+
+    _draw_heat_cells(
+        sheet,
+        layout,
+        cells,
+        intervals,
+        _shades(cells, centred=centred, by_column=by_column),
+        centred=centred,
+        is_square=is_square,
+    )
+    if framed is not None:
+        framed_top = layout.row_top(framed)
+        frame_width = layout.matrix_width - 1
+        sheet.frame(layout.left_edge, framed_top, frame_width, layout.cell_height - 1, SELF_COLOUR)
+    _draw_heat_names(sheet, layout, rows, column_names)
+    if y_title:
+        middle = (layout.top + layout.bottom) / 2
+        sheet.text(14, middle, y_title, anchor="middle", size=SMALL, turned=-90)
+    foot_height = max(_width(_cut(column)) for column in column_names) * 0.6 + 22
+    sheet.y = layout.bottom + foot_height
+    sheet.footing(layout.left_edge + layout.matrix_width / 2, x_title)
+    cells_text = _heat_map_text(cells, rows, column_names, centred=centred, is_square=is_square)
+    return Picture(name, f"{caption} {cells_text}", caption, sheet.drawing())
+
+
+@dataclass(frozen=True)
+class _HeatLayout:
+    """Places of a heat map, in pixels."""
+
+    row_count: int
+    column_count: int
+    notes: Mapping[str, str]
+    """Row → what is written under its name."""
+    has_numbers: bool
+    """Whether cells hold their numbers."""
+    left_edge: float
+    """Where names end and cells begin."""
+    cell_width: float
+    cell_height: float
+    top: float = 0.0
+
+    @property
+    def matrix_width(self) -> float:
+        """Width of all cells."""
+        return self.cell_width * self.column_count
+
+    @property
+    def bottom(self) -> float:
+        """Lower end of the last row."""
+        return self.row_top(self.row_count)
+
+    def row_top(self, row_index: float) -> float:
+        """Pixels from above."""
+        return self.top + self.cell_height * row_index
+
+    def column_left(self, column_index: float) -> float:
+        """Pixels from the left."""
+        return self.left_edge + self.cell_width * column_index
+
+
+def _heat_layout(
+    cells: npt.NDArray[np.float64],
+    rows: Sequence[str],
+    column_names: Sequence[str],
+    score_under_name: Mapping[str, float],
+    has_intervals: bool,
+    has_y_title: bool,
+) -> _HeatLayout:
     has_numbers = cells.size <= MOST_WRITTEN
     notes = {
-        row: f"no model {score:.2f}" for row, score in (under or {}).items() if math.isfinite(score)
+        row: f"no model {score:.2f}"
+        for row, score in score_under_name.items()
+        if math.isfinite(score)
     }
     name_width = max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
-    left_edge = 16 + name_width + (18 if y_title else 0)
     cell_width, cell_height = (78.0, 44.0) if has_intervals else (64.0, 36.0)
     if not has_numbers:
         cell_width, cell_height = 20.0, 20.0
         notes = {}
-    foot_height = max(_width(_cut(column)) for column in column_names) * 0.6 + 22
-    matrix_width = cell_width * len(column_names)
-    sheet = _Sheet(left_edge + matrix_width + 24, title)
-    top = sheet.y + 4
-    bottom = top + cell_height * len(rows)
+    return _HeatLayout(
+        row_count=len(rows),
+        column_count=len(column_names),
+        notes=notes,
+        has_numbers=has_numbers,
+        left_edge=16 + name_width + (18 if has_y_title else 0),
+        cell_width=cell_width,
+        cell_height=cell_height,
+    )
 
-    shades = _shades(cells, centred=centred, by_column=by_column)
+
+def _draw_heat_cells(
+    sheet: "_Sheet",
+    layout: _HeatLayout,
+    cells: npt.NDArray[np.float64],
+    intervals: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None,
+    shades: npt.NDArray[np.float64],
+    *,
+    centred: bool,
+    is_square: bool,
+) -> None:
+    """Colours of the cells, and their numbers where the map has them.
+
+    Args:
+        sheet: Where to draw.
+        layout: Places.
+        cells: [row, column].
+        intervals: Ends of the intervals, each [row, column].
+        shades: Result of `_shades`.
+        centred: Whether the colours diverge from 0.
+        is_square: Whether the diagonal is framed.
+    """
+    width = layout.cell_width
+    height = layout.cell_height
     for (row_index, column_index), value in np.ndenumerate(cells):
-        x = left_edge + cell_width * column_index
-        y = top + cell_height * row_index
+        x = layout.column_left(column_index)
+        y = layout.row_top(row_index)
         if not math.isfinite(value):
-            sheet.hole(x, y, cell_width, cell_height, named=has_numbers)
+            sheet.hole(x, y, width, height, named=layout.has_numbers)
             continue
         shade = float(shades[row_index, column_index])
         colour, ink = _shade(shade, DIVERGING if centred else SEQUENTIAL)
-        sheet.cell(x, y, cell_width - 1, cell_height - 1, colour)
-        middle_x = x + cell_width / 2
-        middle_y = y + cell_height / 2
-        if has_numbers:
-            number_y = middle_y - 2 if has_intervals else middle_y + 5
+        sheet.cell(x, y, width - 1, height - 1, colour)
+        middle_x = x + width / 2
+        middle_y = y + height / 2
+        if layout.has_numbers:
+            number_y = middle_y + 5 if intervals is None else middle_y - 2
             text = fixed(float(value), signed=centred)
             sheet.text(middle_x, number_y, text, anchor="middle", colour=ink)
-        if has_numbers and lows is not None and highs is not None:
-            cell_low = float(lows[row_index, column_index])
-            cell_high = float(highs[row_index, column_index])
-            if math.isfinite(cell_low):
-                text = f"{fixed(cell_low)}–{fixed(cell_high)}"
+        if layout.has_numbers and intervals is not None:
+            low, high = (float(ends[row_index, column_index]) for ends in intervals)
+            if math.isfinite(low):
+                text = f"{fixed(low)}–{fixed(high)}"
                 sheet.text(middle_x, middle_y + 14, text, anchor="middle", size=11, colour=ink)
         if is_square and row_index == column_index:
-            sheet.frame(x + 2, y + 2, cell_width - 5, cell_height - 5, ink)
-    if framed is not None:
-        framed_top = top + cell_height * framed
-        sheet.frame(left_edge, framed_top, matrix_width - 1, cell_height - 1, SELF_COLOUR)
+            sheet.frame(x + 2, y + 2, width - 5, height - 5, ink)
 
+
+def _draw_heat_names(
+    sheet: "_Sheet", layout: _HeatLayout, rows: Sequence[str], column_names: Sequence[str]
+) -> None:
+    """Names of the rows, with what is written under them, and of the columns."""
+    name_end = layout.left_edge - 6
     for row_index, row in enumerate(rows):
-        y = top + cell_height * (row_index + 0.5) + 5
-        name_y = y - 8 if row in notes else y
-        sheet.text(left_edge - 6, name_y, _cut(row), anchor="end")
-        if row in notes:
-            sheet.text(
-                left_edge - 6, y + 8, notes[row], anchor="end", size=SMALL, colour=MUTED_COLOUR
-            )
+        y = layout.row_top(row_index + 0.5) + 5
+        note = layout.notes.get(row)
+        name_y = y if note is None else y - 8
+        sheet.text(name_end, name_y, _cut(row), anchor="end")
+        if note is not None:
+            sheet.text(name_end, y + 8, note, anchor="end", size=SMALL, colour=MUTED_COLOUR)
     for column_index, column in enumerate(column_names):
-        x = left_edge + cell_width * (column_index + 0.5) + 4
-        sheet.text(x, bottom + 16, _cut(column), anchor="end", turned=-35)
-    if y_title:
-        sheet.text(14, (top + bottom) / 2, y_title, anchor="middle", size=SMALL, turned=-90)
-    sheet.y = bottom + foot_height
-    sheet.footing(left_edge + matrix_width / 2, x_title)
+        x = layout.column_left(column_index + 0.5) + 4
+        sheet.text(x, layout.bottom + 16, _cut(column), anchor="end", turned=-35)
 
+
+def _heat_map_text(
+    cells: npt.NDArray[np.float64],
+    rows: Sequence[str],
+    column_names: Sequence[str],
+    *,
+    centred: bool,
+    is_square: bool,
+) -> str:
+    """The numbers in words; of a large square map those of the diagonal."""
     places = [place for place in np.ndindex(cells.shape) if math.isfinite(cells[place])]
     if is_square and len(places) > 25:
         places = [(row_index, column) for row_index, column in places if row_index == column]
@@ -648,7 +819,7 @@ def heat_map(
     for row_index, column_index in places:
         text = fixed(float(cells[row_index, column_index]), signed=centred)
         cell_texts.append(f"{column_names[column_index]} on {rows[row_index]} {text}")
-    return Picture(name, f"{caption} {'; '.join(cell_texts)}", caption, sheet.drawing())
+    return "; ".join(cell_texts)
 
 
 class _Sheet:
@@ -723,12 +894,13 @@ class _Sheet:
     ) -> None:
         if len(points) > 1:
             dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-            self.marks.append(
-                f'<polyline points="{_points(points)}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dash}/>'
-            )
+            line_style = f'fill="none" stroke="{colour}" stroke-width="{width:g}"{dash}'
+            self.marks.append(f'<polyline points="{_coordinates(points)}" {line_style}/>')
 
     def area(self, points: Sequence[tuple[float, float]], colour: str) -> None:
-        self.marks.append(f'<polygon points="{_points(points)}" fill="{colour}" opacity="0.15"/>')
+        self.marks.append(
+            f'<polygon points="{_coordinates(points)}" fill="{colour}" opacity="0.15"/>'
+        )
 
     def interval(self, x0: float, x1: float, y: float, colour: str) -> None:
         self.path([(x0, y), (x1, y)], colour)
@@ -764,7 +936,7 @@ class _Sheet:
             "diamond": ((0, -5.5), (5.5, 0), (0, 5.5), (-5.5, 0)),
             "triangle": ((0, -5), (5, 4), (-5, 4)),
         }[shape]
-        points = _points([(x + dx, y + dy) for dx, dy in corners])
+        points = _coordinates([(x + dx, y + dy) for dx, dy in corners])
         self.marks.append(f'<polygon points="{points}" fill="{colour}"/>')
 
     def drawing(self) -> Drawing:
@@ -776,7 +948,7 @@ class _Sheet:
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif">\n'
-            f'{DARK_STYLE}\n<rect width="100%" height="100%" fill="{PAPER}"/>{patterns}\n'
+            f'{DARK_STYLE}\n<rect width="100%" height="100%" fill="{PAGE_COLOUR}"/>{patterns}\n'
             f"{body}\n</svg>\n"
         )
         return Drawing(self.width, svg.encode())
@@ -802,7 +974,7 @@ HATCHED = (
 )
 
 
-def _points(points: Sequence[tuple[float, float]]) -> str:
+def _coordinates(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
@@ -859,7 +1031,7 @@ def _written(x: float, scale: Scale) -> str:
     return fixed(x, signed=True) if scale == "signed" else number(x)
 
 
-def _plain(estimate: Interval) -> str:
+def _value_with_interval(estimate: Interval) -> str:
     return number(estimate.value) if math.isnan(estimate.low) else interval_text(estimate)
 
 

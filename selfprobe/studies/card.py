@@ -1200,8 +1200,8 @@ def card_page(contents: CardContents) -> Page:
         },
         method=method,
         notes={claim.subject: [Bullets(notes)]},
-        cells=[prompts_section(numbers)],
-        lines=lines[:MOST_TERMINAL_LINES],
+        further_figures=[prompts_section(numbers)],
+        terminal_lines=lines[:MOST_TERMINAL_LINES],
     )
     judges = [judge.judge for judge in numbers.judges]
     if not contents.subject:

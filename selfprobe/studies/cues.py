@@ -324,7 +324,7 @@ class Cues(Study):
             },
             method=[CUE_METHOD, CLASSES_METHOD, *folded_list("prompts set aside", aside_lines)],
             notes=notes,
-            lines=notes[claims[0].subject] if len(claims) == 1 else [],
+            terminal_lines=notes[claims[0].subject] if len(claims) == 1 else [],
         )
 
 

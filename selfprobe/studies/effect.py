@@ -502,7 +502,7 @@ class Noticing(Study):
                 *line_details,
             ],
             notes=notes,
-            lines=notes[claims[0].subject] if len(claims) == 1 else [],
+            terminal_lines=notes[claims[0].subject] if len(claims) == 1 else [],
         )
 
 

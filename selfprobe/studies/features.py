@@ -1027,7 +1027,7 @@ def taxonomy_page(
             "prompts": RowTable(PromptRow, prompts, on_page=False),
             "prompt_groups": RowTable(PromptGroupRow, prompt_groups, on_page=False),
         },
-        cells=[
+        further_figures=[
             _groups_section(taxonomy, quotes),
             _artefacts_section(taxonomy, quotes, question_rows),
             Section("Prompts", prompt_blocks, name="prompts", menu="prompts"),
@@ -1038,7 +1038,7 @@ def taxonomy_page(
             FEATURES_METHOD.format(embedder=embedder, grader=grader),
             DIFFERENCE_METHOD,
         ],
-        lines=[taxonomy.count_sentence, *group_lines],
+        terminal_lines=[taxonomy.count_sentence, *group_lines],
     )
     return replace(page, models=models)
 

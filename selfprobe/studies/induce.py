@@ -328,7 +328,7 @@ class Induce(TrainingStudy):
                 Figures(accuracy_pictures),
                 Figures([second_word_picture, _loss_curves(frames["training"])]),
             ],
-            lines=[INDUCE_LIMIT],
+            terminal_lines=[INDUCE_LIMIT],
         )
         runs_section = Section("Runs", [Bullets(induced.run_lines)], name="runs")
         return replace(page, sections=[*page.sections, runs_section])

@@ -1053,7 +1053,7 @@ def _claim_page(
         tables=tables,
         method=method,
         notes={claim.subject: reason_blocks},
-        lines=[NOT],
+        terminal_lines=[NOT],
     )
     return replace(
         claim_page, sections=[*claim_page.sections, *page.headings(runs=[folder_contents.run_line])]

@@ -938,7 +938,7 @@ class Inside(LocalStudy):
             tables=inside_tables(results),
             method=[LATENT_METHOD, MONITOR_METHOD, SAID_METHOD, CONTROLS_METHOD, *results.notes],
             notes={ModelReading.LATENT.value: _probe_notes(results)},
-            cells=[_rates_sentence(results), *_disagreements(results)],
+            further_figures=[_rates_sentence(results), *_disagreements(results)],
         )
         run_text = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; "

@@ -370,7 +370,7 @@ class Outcome(Study):
                 *numbers.omissions,
             ],
             notes={subject: outcome_notes(facts) for subject, facts in ordered_facts.items()},
-            cells=[Figures(pictures)],
+            further_figures=[Figures(pictures)],
         )
 
 

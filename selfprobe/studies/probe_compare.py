@@ -551,7 +551,7 @@ def comparison_page(compared: Compared) -> Page:
         picture=_lead_picture(claims),
         table=Table(answers, columns_of(ModelAnswerRow)),
         tables={"above": RowTable(LeadRow, leads)},
-        cells=[*_strict_sections(tables), *score_sections],
+        further_figures=[*_strict_sections(tables), *score_sections],
         method=[
             f"{COMPARISON_METHOD}{preset}.",
             COMPARISON_CHECKS_NOTE,

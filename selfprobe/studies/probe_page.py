@@ -288,7 +288,7 @@ def _judge_page(
         picture=_picture(claims, datasets, tables, "judges"),
         table=Table(answers, columns_of(JudgeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
-        lines=costs_of_judges[:MOST_TERMINAL_LINES],
+        terminal_lines=costs_of_judges[:MOST_TERMINAL_LINES],
         **shared,
     )
     return replace(page, tables={**tables, **page.tables})

@@ -338,11 +338,11 @@ class Patch(Lens):
                 "partings": RowTable(PartingRow, parting_rows, on_page=False),
                 "patch": RowTable(PatchRow, rows),
             },
-            why=[f"{shift_line} ({shift.n} dilemmas). {share_line}", PATCH_LIMITS_NOTE],
+            verdict_blocks=[f"{shift_line} ({shift.n} dilemmas). {share_line}", PATCH_LIMITS_NOTE],
             paper=[PATCH_PAPER],
-            cells=[Figures([all_patterns_picture])],
+            further_figures=[Figures([all_patterns_picture])],
             method=[PATCH_METHOD],
-            lines=[f"{shift_line}.", PATCH_PAPER, PATCH_LIMIT],
+            terminal_lines=[f"{shift_line}.", PATCH_PAPER, PATCH_LIMIT],
         )
 
 

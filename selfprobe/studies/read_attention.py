@@ -137,7 +137,7 @@ class Attention(Lens):
             ATTENTION_WORDS,
             picture=entropy_picture,
             table=PageTable(fair_rows, columns_of(AttentionRow, "what", "estimate", "p")),
-            why=[
+            verdict_blocks=[
                 f"Block {block} ({block_reason}), mean over its heads, paired over {dilemma_count} "
                 "dilemmas:",
                 PageTable(titled_rows, columns_of(AttentionRow, "what", "scale", "estimate", "p")),
@@ -146,14 +146,17 @@ class Attention(Lens):
                 ATTENTION_LIMITS_NOTE,
             ],
             paper=[ATTENTION_PAPER, Figures([_nats_picture(frame), _places_picture(tables)])],
-            cells=[Figures([_heads_picture(fair_heads)]), _most_differing_heads(fair_heads)],
+            further_figures=[
+                Figures([_heads_picture(fair_heads)]),
+                _most_differing_heads(fair_heads),
+            ],
             method=[SPREAD_METHOD],
             tables={
                 "attention": RowTable(AttentionRow, rows),
                 "heads": RowTable(HeadRow, rows_of_frame(HeadRow, heads, unit=UNIT)),
                 "places": RowTable(PlaceRow, rows_of_frame(PlaceRow, tables["places"], unit=UNIT)),
             },
-            lines=[
+            terminal_lines=[
                 f"Block {block} ({block_reason}): in nats, introspective less direct "
                 f"{interval_text(difference_in_nats, 3, sign=True)}.",
                 "Less the same about another assistant: "

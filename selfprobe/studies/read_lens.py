@@ -438,15 +438,15 @@ class Lens(SpreadStudy):
             LENS_WORDS,
             picture=_comparison_picture(frame, parting_rows),
             table=PageTable(comparison_rows, columns_of(ComparisonRow)),
-            why=[*lines, LENS_LIMITS_NOTE],
+            verdict_blocks=[*lines, LENS_LIMITS_NOTE],
             paper=[LENS_PAPER],
-            cells=[Figures([arms_picture])],
+            further_figures=[Figures([arms_picture])],
             method=[STEP_METHOD],
             tables={
                 "lens": RowTable(LensRow, lens_rows),
                 "partings": RowTable(PartingRow, parting_rows),
             },
-            lines=[*lines, LENS_PAPER, LENS_LIMIT],
+            terminal_lines=[*lines, LENS_PAPER, LENS_LIMIT],
         )
 
 
@@ -518,13 +518,13 @@ class FolderContents:
         picture: Picture,
         table: PageTable,
         tables: Mapping[str, RowTable],
-        why: Sequence[Block],
+        verdict_blocks: Sequence[Block],
         method: Sequence[Block],
-        lines: Sequence[str],
+        terminal_lines: Sequence[str],
         paper: Sequence[Block] = (),
-        cells: Sequence[Block] = (),
+        further_figures: Sequence[Block] = (),
     ) -> Page:
-        """The page of a study of the folder, with its one claim; `why` stands under the claim's
+        """The page of a study of the folder, with its one claim; `verdict_blocks` stand under the claim's
         checks.
 
         The tables of the folder that are of other studies stay in its files.
@@ -538,10 +538,10 @@ class FolderContents:
             table=table,
             tables={**other_tables, **tables},
             method=[LENS_METHOD, *method, *self.notes],
-            notes={claim.subject: why},
+            notes={claim.subject: verdict_blocks},
             paper=paper,
-            cells=cells,
-            lines=[*self.notes, *lines],
+            further_figures=further_figures,
+            terminal_lines=[*self.notes, *terminal_lines],
         )
         return replace(page, sections=[*page.sections, *headings(runs=[self.run_line])])
 

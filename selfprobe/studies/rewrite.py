@@ -443,8 +443,8 @@ class Rewriting(Study):
                 REWRITE_METHOD,
             ],
             notes={claim.subject: [Bullets([*notes, *few_source_sentences(sources)])]},
-            cells=[*agreement_sections, texts_section(numbers)],
-            lines=[*notes, "rewritten.jsonl, beside the page, holds the prompts."],
+            further_figures=[*agreement_sections, texts_section(numbers)],
+            terminal_lines=[*notes, "rewritten.jsonl, beside the page, holds the prompts."],
         )
         subjects = [numbers.subject] if numbers.subject else []
         return replace(

@@ -275,7 +275,7 @@ class Scan(Study):
                 *folded_list("logs not used here", skipped_lines),
             ],
             notes={name: _subject_notes(subject) for name, subject in subject_of_name.items()},
-            lines=self_graded_lines,
+            terminal_lines=self_graded_lines,
         )
 
 

@@ -228,8 +228,8 @@ class Turns(Study):
             },
             method=[*method, *folded_list("transcripts set aside", aside_lines)],
             notes=notes,
-            cells=[Figures(figures)],
-            lines=notes[claims[0].subject] if len(claims) == 1 else [],
+            further_figures=[Figures(figures)],
+            terminal_lines=notes[claims[0].subject] if len(claims) == 1 else [],
         )
 
 

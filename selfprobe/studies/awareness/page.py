@@ -170,7 +170,7 @@ def awareness_page(results: AwarenessResults) -> Page:
             AWARENESS_PAPER_LINE,
         ],
         notes=notes_of_subject,
-        cells=[
+        further_figures=[
             *figure_blocks,
             methods_section(logged, arms),
             *agreement_section(comparison),

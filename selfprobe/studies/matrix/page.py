@@ -118,7 +118,7 @@ def results_page(results: Results, analysis: Analysis) -> Page:
         subjects,
         tables=_shown_tables(results, analysis, own_rows, informed, axes),
         method=_method(results, analysis, axes),
-        cells=[block for task in analysis.tasks for block in task_figures(task)],
+        further_figures=[block for task in analysis.tasks for block in task_figures(task)],
     )
     why, *further_sections = page.sections
     lone_blocks = [escape(clean(line)) for line in lone_lines]  # a command keeps its models' names
@@ -151,7 +151,7 @@ def _answer_page(
     *,
     tables: dict[str, RowTable],
     method: Sequence[Block],
-    cells: Sequence[Block],
+    further_figures: Sequence[Block],
 ) -> Page:
     """The claims with their first screen; of several tasks the strongest subject of each."""
     claims_by_task: dict[str, list[Claim]] = {}
@@ -180,7 +180,7 @@ def _answer_page(
         tables=tables,
         method=method,
         notes=relatives_by_subject,
-        cells=cells,
+        further_figures=further_figures,
         groups=claims_by_task,
     )
 

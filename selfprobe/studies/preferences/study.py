@@ -396,7 +396,7 @@ def preference_page(judged_runs: Sequence[JudgedRun]) -> Page:
             Markup("The data sets and ways of asking are those of {}.").format(PROBES),
         ],
         notes={name: run_notes(run) for name, run in run_of_name.items()},
-        lines=lines,
+        terminal_lines=lines,
     )
 
 
