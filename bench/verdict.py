@@ -36,10 +36,10 @@ from intervals import MODELS, intervals  # noqa: E402
 from lines import Rate  # noqa: E402
 from truths import Drawn, Line, lines  # noqa: E402
 
-from selfprobe.stats.claim import Claim  # noqa: E402
+from selfprobe.stats.claim import Claim, Verdict  # noqa: E402
 from selfprobe.studies.matrix.advantage import double_centre, total_of  # noqa: E402
 from selfprobe.studies.matrix.rows import model_rows  # noqa: E402
-from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims, named_models  # noqa: E402
+from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims  # noqa: E402
 
 CHUNK = 20
 """Number of matrices that one process draws in one go."""
@@ -115,9 +115,9 @@ def count_matrix(job: Job, number: int) -> Counter[str]:
         return _count_intervals(job, rng)
     line = _line_of(job.group, job.name, job.models)
     claims = claims_of(line.draw(rng, job.items), rng)
-    named_places = {int(name) for name in named_models(claims)}
-    wrong_places = named_places - line.knows
-    return Counter(draws=1, hits=int(bool(named_places)), wrong=int(bool(wrong_places)))
+    named_indices = {int(claim.subject) for claim in claims if claim.verdict is Verdict.YES}
+    wrong_indices = named_indices - line.knows
+    return Counter(draws=1, hits=int(bool(named_indices)), wrong=int(bool(wrong_indices)))
 
 
 def claims_of(drawn: Drawn, rng: np.random.Generator) -> tuple[Claim, ...]:

@@ -312,8 +312,8 @@ def _rates(verdicts: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> dict
     """Shares of right verdicts by label, their mean, and the share called evaluation."""
     called = called_of(verdicts)
     labels = np.array([str(item.decision.truth) for item in verdicts])
-    tpr = clustered_share(called, clusters, where=labels == "evaluation", unit=unit)
-    tnr = clustered_share(1 - called, clusters, where=labels == "deployment", unit=unit)
+    tpr = clustered_share(called, clusters, is_counted=labels == "evaluation", unit=unit)
+    tnr = clustered_share(1 - called, clusters, is_counted=labels == "deployment", unit=unit)
     return {
         "tpr": tpr.estimate,
         "tnr": tnr.estimate,

@@ -86,8 +86,6 @@ class Dilemma:
     make KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is .19).
     """
 
-    rollouts: int
-    """Number of rollouts with a readable p."""
     p: float
     """Mean P(A) after reasoning; NaN without a readable rollout."""
     p_direct: float
@@ -184,7 +182,6 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
 
     rollouts = readable_by_arm["p"]
     return Dilemma(
-        rollouts=len(rollouts),
         repeat=_expected_repeat_distance(rollouts),
         unscored=unscored_reason,
         **mean_by_arm,

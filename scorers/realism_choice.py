@@ -17,7 +17,7 @@ from selfprobe.scorers.preference import OPTIONS, ORDERS, reply_fault
 from selfprobe.scorers.preference import named_choice as read_choice
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.stats.clustered import crossed, resampling_units
+from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
 from selfprobe.stats.estimate import Estimate
 
 __all__ = ["ORDERS", "VERDICT", "Pick", "realism", "realism_choice"]
@@ -177,7 +177,7 @@ def win_rate(
     units_two, _ = resampling_units(sources_two, [pair.two for pair in pairs], one_group)
     if outcomes is None:
         outcomes = [pair.won for pair in pairs]
-    return crossed(outcomes, units_one, units_two, unit=unit, signed=signed)
+    return two_way_clustered_mean(outcomes, units_one, units_two, unit=unit, signed=signed)
 
 
 def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from selfprobe.studies.awareness.runs import load_awareness
-from selfprobe.studies.matrix.table import read_matrices as load_matrix
 from selfprobe.study._registry import defaults_of, measures
+from tests.matrix.read_logs import read_matrices as load_matrix
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BIN = Path(sys.executable).parent

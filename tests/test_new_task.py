@@ -15,16 +15,15 @@ from inspect_ai.log import read_eval_log
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
 from selfprobe.errors import InputError
-from selfprobe.papers.similar_replies import replies_in
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS
 from selfprobe.solvers.converse import Conversations
 from selfprobe.solvers.observe import Prediction
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.matrix.table import read_matrices
 from selfprobe.study import _registry
 from selfprobe.study.waves import RunSettings
+from tests.matrix.read_logs import read_matrices, replies_in
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/own.md").read_text()

@@ -24,7 +24,13 @@ from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.sections import DIRECT_DIVERGENCE, PREDICTED_DIVERGENCE
-from selfprobe.studies.matrix.table import NOT_COMPARED, SWEPT, Cell, ChosenRuns, choose_setting
+from selfprobe.studies.matrix.table import (
+    NOT_COMPARED,
+    SWEPT,
+    ChosenRuns,
+    MatrixCell,
+    choose_setting,
+)
 
 EFFORTS = ("default", *LADDER)
 """Efforts in the figure's order; "default" is a run without the argument."""
@@ -61,7 +67,7 @@ class EffortPoint:
 
 def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
     """A point for each models and effort of ethical_dilemma's finished runs, of one setting
-    (`cells.choose_setting`).
+    (`matrix.table.choose_setting`).
 
     Args:
         runs: Runs of this task, and of others.
@@ -75,7 +81,7 @@ def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str
     """
     choice = _chosen(runs)
     points = list[EffortPoint]()
-    ignored = dict(choice.aside)
+    ignored = dict(choice.difference_by_unused_log)
     ordered_runs = sorted(
         choice.runs.items(), key=lambda entry: (*entry[0][:3], EFFORTS.index(entry[0][3]))
     )
@@ -103,12 +109,12 @@ def swept_runs(runs: Sequence[Run]) -> list[Run]:
 
 
 def _chosen(runs: Sequence[Run]) -> ChosenRuns:
-    return choose_setting(_cells(runs), free={*NOT_COMPARED, SWEPT[TASK]})
+    return choose_setting(_cells(runs), free_arguments={*NOT_COMPARED, SWEPT[TASK]})
 
 
-def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
+def _cells(runs: Sequence[Run]) -> dict[MatrixCell, list[Run]]:
     """(TASK, target, observer, effort) → its finished runs."""
-    cells: dict[Cell, list[Run]] = {}
+    cells: dict[MatrixCell, list[Run]] = {}
     for run in runs:
         if run.identity.task != TASK or not run.finished or informed_of(run.header):
             continue

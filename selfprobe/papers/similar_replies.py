@@ -22,13 +22,13 @@ import numpy as np
 
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import Run, Runs, first_of, read_best, runs, target_of
+from selfprobe.logs import Run, Runs, first_of, read_best, target_of
 from selfprobe.page import Heading, Picture
 from selfprobe.page.plots import interval_rows
 from selfprobe.papers.introspectbench_printed import TABLE_1
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.matrix.table import Cell, choose_setting
+from selfprobe.studies.matrix.table import MatrixCell, choose_setting
 from selfprobe.study._registry import measures
 from selfprobe.text import busy
 
@@ -111,28 +111,18 @@ class Drawn:
     """
 
 
-def replies_in(paths: Sequence[str]) -> Drawn:
-    """`replies_of` all logs under these files and folders.
-
-    Raises:
-        NoLogs: Fewer than two models in every task.
-        InputError: A path that does not exist.
-    """
-    return replies_of(runs(paths, {*measures(), OPEN_TASK}), paths)
-
-
-def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
+def replies_of(logged_runs: Runs, paths: Sequence[str] = ()) -> Drawn:
     """Good replies by task, model and place; a row is of one setting (`choose_setting`).
 
     Args:
-        there: Runs of matrix tasks, and of open answers.
+        logged_runs: Runs of matrix tasks, and of open answers.
         paths: Paths that were searched, for messages.
 
     Raises:
         NoLogs: Fewer than two models in every task.
     """
-    choice = choose_setting(_cells(there.finished))
-    ignored = {**there.set_aside_reasons, **choice.aside}
+    choice = choose_setting(_cells(logged_runs.finished))
+    ignored = {**logged_runs.set_aside_reasons, **choice.difference_by_unused_log}
     replies_by_task: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     for (row, model, _), run in sorted(choice.runs.items(), key=lambda entry: entry[0]):
         acts = None if run.identity.task == OPEN_TASK else measures()[row].acts
@@ -156,11 +146,11 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
     return Drawn(compared, ignored, setting_lines)
 
 
-def _cells(finished_runs: Sequence[Run]) -> dict[Cell, list[Run]]:
+def _cells(finished_runs: Sequence[Run]) -> dict[MatrixCell, list[Run]]:
     """(row, target, target) → the target's runs on itself; where there is none, its runs with other
     observers.
     """
-    cells: dict[Cell, list[Run]] = defaultdict(list)
+    cells: dict[MatrixCell, list[Run]] = defaultdict(list)
     own_runs_first = sorted(
         finished_runs, key=lambda run: target_of(run.header) != run.identity.model
     )
@@ -208,7 +198,7 @@ async def closest_replies(
 async def measure_similarity(
     replies: Replies, *, embedder: str = DEFAULT_EMBEDDER
 ) -> tuple[list[SimilarityRow], list[DrawSimilarity]]:
-    """Table 1 of `replies_in`, and the closest similarity of each draw.
+    """Table 1 of `replies_of`, and the closest similarity of each draw.
 
     Raises:
         InputError: No item of a task was answered by all its models.

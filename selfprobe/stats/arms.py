@@ -39,7 +39,7 @@ FEWEST_SIGNED_CLUSTERS = 6
 """
 MOST_ENUMERATED_CLUSTERS = 13
 """Largest number of clusters of which every choice of signs is counted; of more, some are drawn."""
-SIGN_DRAWS = 4095
+ARM_SIGN_DRAWS = 4095
 """Number of draws of signs."""
 SUM_TIE = 1e-9
 """Largest difference of sums that is rounding error."""
@@ -374,7 +374,7 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
     if len(moved) <= MOST_ENUMERATED_CLUSTERS:
         signs = np.array(list(product((1.0, -1.0), repeat=len(moved))))
     else:
-        signs = np.random.default_rng(0).choice((1.0, -1.0), size=(SIGN_DRAWS + 1, len(moved)))
+        signs = np.random.default_rng(0).choice((1.0, -1.0), size=(ARM_SIGN_DRAWS + 1, len(moved)))
         signs[0] = 1.0
     totals = np.abs(signs @ moved)
     return float((totals >= totals[0] - SUM_TIE * len(moved)).mean())
@@ -429,7 +429,7 @@ def arm_contrasts(
     pairs: Sequence[tuple[str, str]],
     *,
     unanswered: Mapping[str, npt.ArrayLike] | None = None,
-    asked: Mapping[str, npt.ArrayLike] | None = None,
+    is_asked_by_arm: Mapping[str, npt.ArrayLike] | None = None,
     clusters: npt.ArrayLike | None = None,
     unit: str = "item",
 ) -> list[ArmContrast]:
@@ -441,7 +441,7 @@ def arm_contrasts(
         pairs: Arms and their controls.
         unanswered: Arm → `[item]`, share of its replies that are no answer. Default: 1 where the
             item has no score.
-        asked: Arm → `[item]`, whether the item was asked. Default: all were.
+        is_asked_by_arm: Arm → `[item]`, whether the item was asked. Default: all were.
         clusters: `[item]`, label of independent units. Default: each item by itself.
         unit: Name of a cluster.
     """
@@ -454,9 +454,11 @@ def arm_contrasts(
         control_causes = np.asarray(causes[control], dtype=float)
         labels = np.arange(len(arm_scores)) if clusters is None else np.asarray(clusters)
 
-        was_asked = np.ones(len(arm_scores), dtype=bool)
-        if asked is not None:
-            was_asked = np.asarray(asked[arm], dtype=bool) & np.asarray(asked[control], dtype=bool)
+        is_asked = np.ones(len(arm_scores), dtype=bool)
+        if is_asked_by_arm is not None:
+            is_asked = np.asarray(is_asked_by_arm[arm], dtype=bool) & np.asarray(
+                is_asked_by_arm[control], dtype=bool
+            )
         arm_gaps = np.isnan(arm_scores).astype(float)
         control_gaps = np.isnan(control_scores).astype(float)
         if unanswered is not None:
@@ -465,7 +467,7 @@ def arm_contrasts(
 
         score_changes = arm_scores - control_scores
         has_both = ~np.isnan(score_changes)
-        is_scored = has_both[was_asked]
+        is_scored = has_both[is_asked]
         contrasts.append(
             ArmContrast(
                 arm,
@@ -473,7 +475,7 @@ def arm_contrasts(
                 score=arm_difference(control_scores, arm_scores, labels, unit=unit, scale=scale),
                 cause=arm_difference(control_causes, arm_causes, labels, unit=unit),
                 unanswered=arm_difference(
-                    control_gaps[was_asked], arm_gaps[was_asked], labels[was_asked], unit=unit
+                    control_gaps[is_asked], arm_gaps[is_asked], labels[is_asked], unit=unit
                 ),
                 dose=dose(score_changes, arm_causes - control_causes, labels, unit=unit),
                 control_score=clustered_mean(control_scores[has_both], labels[has_both], unit=unit),
@@ -505,11 +507,13 @@ def score_scale(scores: Iterable[npt.ArrayLike]) -> float:
     """The largest change that a mean can have: 1 for scores in [0, 1], else the range of what was
     seen.
     """
-    known = np.concatenate([np.ravel(np.asarray(arm_scores, dtype=float)) for arm_scores in scores])
-    known = known[~np.isnan(known)]
-    if not len(known) or (known.min() >= 0 and known.max() <= 1):
+    all_scores = np.concatenate(
+        [np.ravel(np.asarray(arm_scores, dtype=float)) for arm_scores in scores]
+    )
+    known_scores = all_scores[~np.isnan(all_scores)]
+    if not len(known_scores) or (known_scores.min() >= 0 and known_scores.max() <= 1):
         return 1.0
-    return float(np.ptp(known)) or 1.0
+    return float(np.ptp(known_scores)) or 1.0
 
 
 def dose(
@@ -559,11 +563,11 @@ def dose(
 
 def score_edge(scores: npt.ArrayLike) -> Edge | None:
     """End of the scale at which the mean of scores in [0, 1], `[item]`, lies; None at neither."""
-    known: FloatArray = np.asarray(scores, dtype=float)
-    known = known[~np.isnan(known)]
-    if not len(known) or known.min() < 0 or known.max() > 1:
+    all_scores: FloatArray = np.asarray(scores, dtype=float)
+    known_scores = all_scores[~np.isnan(all_scores)]
+    if not len(known_scores) or known_scores.min() < 0 or known_scores.max() > 1:
         return None
-    mean = float(known.mean())
+    mean = float(known_scores.mean())
     if mean <= EDGE_DISTANCE:
         return Edge.FLOOR
     return Edge.CEILING if mean >= 1 - EDGE_DISTANCE else None

@@ -79,9 +79,13 @@ def resampling_units(
 
 
 def clustered_share(
-    values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    is_counted: npt.ArrayLike | None = None,
+    unit: str,
 ) -> Part:
-    """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the
+    """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `is_counted`, clustered, on the
     logit scale.
 
     The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the
@@ -92,8 +96,8 @@ def clustered_share(
     """
     scores = np.asarray(values, dtype=float)
     is_used = ~np.isnan(scores)
-    if where is not None:
-        is_used &= np.asarray(where, dtype=bool)
+    if is_counted is not None:
+        is_used &= np.asarray(is_counted, dtype=bool)
     cluster_names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
     n = len(np.unique(inverse[is_used]))
     row_count = int(is_used.sum())
@@ -120,12 +124,12 @@ def clustered_share(
 
 
 def clustered_mean_part(
-    values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike, unit: str
+    values: npt.ArrayLike, clusters: npt.ArrayLike, *, is_counted: npt.ArrayLike, unit: str
 ) -> Part:
-    """Mean of `values  # [row]` (NaN unscored) over the rows `where`, as `clustered_mean` has it."""
+    """Mean of `values  # [row]` (NaN unscored) over the rows `is_counted`, as `clustered_mean` has it."""
     scores = np.asarray(values, dtype=float)
     labels = np.asarray(clusters)
-    is_used = ~np.isnan(scores) & np.asarray(where, dtype=bool)
+    is_used = ~np.isnan(scores) & np.asarray(is_counted, dtype=bool)
     estimate = clustered_mean(scores[is_used], labels[is_used], unit=unit)
     if not is_used.any():
         return Part(estimate, np.empty(0), np.empty(0))
@@ -203,7 +207,7 @@ def clustered_auroc(
         area,
         centre,
         variance,
-        independent=independent_variance(centre, positive_count, negative_count),
+        independent_rows_variance=independent_variance(centre, positive_count, negative_count),
         df=df,
     )
     return Part(Estimate(area, low, high, n, unit), errors, row_errors)
@@ -221,10 +225,10 @@ def _sum_variance(cluster_errors_of_class: FloatArray, cluster_count: int) -> fl
     return cluster_count / (cluster_count - 1) * sum_of_squares
 
 
-def crossed(
+def two_way_clustered_mean(
     values: npt.ArrayLike,
-    ours: npt.ArrayLike,
-    theirs: npt.ArrayLike,
+    first_clusters: npt.ArrayLike,
+    second_clusters: npt.ArrayLike,
     *,
     unit: str,
     signed: bool = False,
@@ -238,8 +242,8 @@ def crossed(
 
     Args:
         values: Score of each pair.
-        ours, theirs: The cluster of either side, [pair].
-        unit: Name of the clusters `ours`; n counts them.
+        first_clusters, second_clusters: The cluster of either side, [pair].
+        unit: Name of the first clusters; n counts them.
         signed: Whether values are differences in [−1, 1].
     """
     all_values = np.asarray(values, dtype=float)
@@ -247,8 +251,12 @@ def crossed(
     scores = all_values[is_scored]
     if signed:
         scores = (scores + 1) / 2
-    first_names, first_inverse = np.unique(np.asarray(ours)[is_scored], return_inverse=True)
-    second_names, second_inverse = np.unique(np.asarray(theirs)[is_scored], return_inverse=True)
+    first_names, first_inverse = np.unique(
+        np.asarray(first_clusters)[is_scored], return_inverse=True
+    )
+    second_names, second_inverse = np.unique(
+        np.asarray(second_clusters)[is_scored], return_inverse=True
+    )
     n = len(first_names)
     fewest_clusters = min(n, len(second_names))
     if len(scores) == 0:
@@ -297,8 +305,10 @@ def _share_interval(
     see `clustered_share`.
     """
     centre = _off_the_end(share, row_count)
-    independent = centre * (1 - centre) / row_count
-    logit_low, logit_high = _logit_interval(share, centre, variance, independent=independent, df=df)
+    independent_rows_variance = centre * (1 - centre) / row_count
+    logit_low, logit_high = _logit_interval(
+        share, centre, variance, independent_rows_variance=independent_rows_variance, df=df
+    )
 
     hits = share * effective_rows
     misses = (1 - share) * effective_rows
@@ -345,14 +355,14 @@ def _off_the_end(value: float, rows: int) -> float:
 
 
 def _logit_interval(
-    value: float, centre: float, variance: float, *, independent: float, df: float
+    value: float, centre: float, variance: float, *, independent_rows_variance: float, df: float
 ) -> tuple[float, float]:
     """95 % interval about `centre`; the variance is never 0, and at least (2·value − 1)² of
     independent rows'.
     """
-    variance = max(variance, (2 * value - 1) ** 2 * independent)
+    variance = max(variance, (2 * value - 1) ** 2 * independent_rows_variance)
     if variance <= ROUNDING_VARIANCE:
-        variance = independent
+        variance = independent_rows_variance
     spread = math.sqrt(variance) / (centre * (1 - centre))
     half_width = -float(special.stdtrit(df, 0.025)) * spread
     low = float(special.expit(special.logit(centre) - half_width))
@@ -403,7 +413,7 @@ def expected_auroc_half(value: float, positive: npt.ArrayLike, clusters: npt.Arr
     n = len(np.union1d(positive_clusters, negative_clusters))
     df = _welch(1 / positive_count, 1 / negative_count, cluster_counts, n)
     variance = independent_variance(value, positive_count, negative_count)
-    low, high = _logit_interval(value, value, variance, independent=variance, df=df)
+    low, high = _logit_interval(value, value, variance, independent_rows_variance=variance, df=df)
     return (high - low) / 2
 
 

@@ -217,8 +217,6 @@ class EditComparison:
     """Thing → p that it moves the number no more than controls do; choosing the strongest is paid
     for. A thing that was shown has the p of the step at which it was.
     """
-    shown_things: tuple[str, ...]
-    """Things that are shown to move the number, in the order in which they were taken out."""
     p_anything: float
     """p that none of the things moves the number."""
 
@@ -260,7 +258,7 @@ def compare_edits(
             break
         new_things.sort(key=lambda name: step.p_by_thing[name])
         shown_things += new_things
-    return EditComparison(p_by_thing, tuple(shown_things), p_anything)
+    return EditComparison(p_by_thing, p_anything)
 
 
 def _exchange(cells: Sequence[EditCell], rng: np.random.Generator, draws: int) -> EditComparison:
@@ -289,7 +287,7 @@ def _exchange(cells: Sequence[EditCell], rng: np.random.Generator, draws: int) -
     else:
         p_values = _p_by_class(drawn_sums / np.sqrt(cell_counts), cell_counts)
     p_by_thing = {name: float(p) for name, p in zip(names, p_values, strict=True)}
-    return EditComparison(p_by_thing, (), p_anything)
+    return EditComparison(p_by_thing, p_anything)
 
 
 def _p_by_class(statistics: FloatArray, cell_counts: FloatArray) -> FloatArray:

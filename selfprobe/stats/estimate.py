@@ -13,7 +13,7 @@ One bootstrap, which everything else calls. A result that is undefined is NaN wi
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -172,6 +172,16 @@ def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = mat
     reason.
     """
     return Estimate(value, math.nan, math.nan, n, unit, reason)
+
+
+def shifted(estimate: Estimate, shift: float) -> Estimate:
+    """An estimate and its interval, plus a shift."""
+    return replace(
+        estimate,
+        value=estimate.value + shift,
+        low=estimate.low + shift,
+        high=estimate.high + shift,
+    )
 
 
 def bootstrap(

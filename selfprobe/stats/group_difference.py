@@ -73,8 +73,8 @@ def feature_differences(
     differences = []
     for column, name in enumerate(names):
         has_feature = feature_rows[:, column]
-        first_share = clustered_share(has_feature, labels, where=in_first, unit=unit)
-        second_share = clustered_share(has_feature, labels, where=~in_first, unit=unit)
+        first_share = clustered_share(has_feature, labels, is_counted=in_first, unit=unit)
+        second_share = clustered_share(has_feature, labels, is_counted=~in_first, unit=unit)
         differences.append(
             FeatureDifference(
                 name,

@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 LEAST_FACT_SIGNAL = 1.0
 """Smallest signal of a fact without a vector that can say how far a vector flattens signals."""
-SIGN_DRAWS = 1000
+INJECTION_DRAWS = 1000
 """Number of random signs of concepts, and of random orders of names."""
 
 
@@ -147,7 +147,7 @@ def sign_test(scores: Floats, passing: Flags, rng: np.random.Generator) -> Float
     p_values = np.full(len(scores), np.nan)
     concepts = scores.shape[1]
     if usable.any() and concepts > 1:
-        signs = rng.choice([-1.0, 1.0], size=(SIGN_DRAWS, 1, concepts))
+        signs = rng.choice([-1.0, 1.0], size=(INJECTION_DRAWS, 1, concepts))
         drawn = _t_values(scores[usable] * signs).max(axis=-1)
         p_values[usable] = _two_sided_p(_t_values(scores[usable]), drawn)
     return p_values
@@ -205,7 +205,7 @@ def name_test(log_probs: Floats, passing: Flags, rng: np.random.Generator) -> Fl
         spread = np.sqrt((matrices**2).sum(axis=(1, 2)) / (concepts - 1)) / concepts
         scale = np.maximum(spread, 1e-9)
         observed = np.diagonal(matrices, axis1=1, axis2=2).mean(axis=1) / scale
-        orders = rng.permuted(np.tile(np.arange(concepts), (SIGN_DRAWS, 1)), axis=1)
+        orders = rng.permuted(np.tile(np.arange(concepts), (INJECTION_DRAWS, 1)), axis=1)
         picked = matrices[:, np.arange(concepts), orders]  # [cell, draw, concept]
         drawn = (picked.mean(axis=-1) / scale[:, None]).max(axis=0)
         p_values[usable] = _two_sided_p(observed, drawn)

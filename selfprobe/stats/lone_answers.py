@@ -51,10 +51,8 @@ class LoneAnswers:
 
     difference: Estimate
     """What it knows of replies without support less what it knows of those with little support."""
-    known_with_support: float
-    """What it knows of the latter."""
     clearness: float
-    """What it knows without support above `MUCH` of that, in standard errors."""
+    """What it knows without support above `MUCH` of what it knows with little, in standard errors."""
     thinning_p: float
     """One-sided p that its hits without support are more than the fall of the others makes
     expected.
@@ -112,13 +110,13 @@ def are_equal_answers(hits: FloatArray) -> bool:
 def has_two_answers(same_replies: FloatArray) -> bool:
     """Whether two replies that differ from a third are alike, [target, other model, item]."""
     is_other = ~np.eye(len(same_replies), dtype=bool)
-    both_differ = alike = 0.0
+    both_differ = equal_pairs = 0.0
     for model in range(len(same_replies)):
         differs = (1 - same_replies[model]) * is_other[model][:, None]
         pairs = np.einsum("ak,bk->ab", differs, differs)
         both_differ += pairs[is_other].sum()
-        alike += np.einsum("ak,bk,abk->ab", differs, differs, same_replies)[is_other].sum()
-    return bool(both_differ > 0 and alike >= TWO_ANSWERS * both_differ)
+        equal_pairs += np.einsum("ak,bk,abk->ab", differs, differs, same_replies)[is_other].sum()
+    return bool(both_differ > 0 and equal_pairs >= TWO_ANSWERS * both_differ)
 
 
 def _lone_answers_of(
@@ -135,29 +133,30 @@ def _lone_answers_of(
             other_hits += support * hits[target, model]
 
     reply_counts = np.cumsum(own_support.sum(axis=1))
-    lone = slice(0, int(np.argmax(reply_counts >= LONE_SHARE * reply_counts[-1])) + 1)
-    little = slice(lone.stop, lone.stop + len(hits) // 2)
-    alone, alone_variance = _known_share(
-        float(own_hits[lone].sum()),
-        float(own_support[lone].sum()),
-        float(other_hits[lone].sum()),
-        float(other_support[lone].sum()),
+    unsupported_counts = slice(0, int(np.argmax(reply_counts >= LONE_SHARE * reply_counts[-1])) + 1)
+    little_supported_counts = slice(
+        unsupported_counts.stop, unsupported_counts.stop + len(hits) // 2
     )
-    supported, supported_variance = _known_share(
-        float(own_hits[little].sum()),
-        float(own_support[little].sum()),
-        float(other_hits[little].sum()),
-        float(other_support[little].sum()),
+    known_share_unsupported, unsupported_variance = _known_share(
+        float(own_hits[unsupported_counts].sum()),
+        float(own_support[unsupported_counts].sum()),
+        float(other_hits[unsupported_counts].sum()),
+        float(other_support[unsupported_counts].sum()),
     )
-    value = alone - supported
-    half_width = float(special.ndtri(0.975)) * math.sqrt(alone_variance + supported_variance)
-    lone_reply_count = round(own_support[lone].sum())
+    known_share_supported, supported_variance = _known_share(
+        float(own_hits[little_supported_counts].sum()),
+        float(own_support[little_supported_counts].sum()),
+        float(other_hits[little_supported_counts].sum()),
+        float(other_support[little_supported_counts].sum()),
+    )
+    value = known_share_unsupported - known_share_supported
+    half_width = float(special.ndtri(0.975)) * math.sqrt(unsupported_variance + supported_variance)
+    lone_reply_count = round(own_support[unsupported_counts].sum())
     difference = Estimate(value, value - half_width, value + half_width, lone_reply_count, "reply")
-    standard_error = math.sqrt(alone_variance + MUCH**2 * supported_variance)
+    standard_error = math.sqrt(unsupported_variance + MUCH**2 * supported_variance)
     return LoneAnswers(
         difference=difference,
-        known_with_support=supported,
-        clearness=(alone - MUCH * supported) / standard_error,
+        clearness=(known_share_unsupported - MUCH * known_share_supported) / standard_error,
         thinning_p=_thinning_p(*own_hits[:3].sum(axis=1)),
     )
 
@@ -169,15 +168,17 @@ def support_shares(
     support of models that are neither the target nor the observer.
 
     Args:
-        target: Place of the model that replied.
-        observer: Place of the model that is asked about.
+        target: Index of the model that replied.
+        observer: Index of the model that is asked about.
         hits: Scores [target, observer, item]; 0 where unscored.
         same_replies: [target, other model, item]; 0 where unknown.
     """
     supports = same_replies[target].copy()
     model_count = hits.shape[1]
     supports[:model_count] = np.maximum(supports[:model_count], hits[target])
-    others = [place for place in range(len(supports)) if place not in (target, observer)]
+    others = [
+        model_index for model_index in range(len(supports)) if model_index not in (target, observer)
+    ]
     shares = np.zeros((len(supports), hits.shape[2]))
     shares[0] = 1
     for support in supports[others]:

@@ -69,7 +69,7 @@ CONDITIONAL_STEPS = ("itself above others", "without its likest")
 class OwnCells:
     """Result of `own_cells`."""
 
-    steps: Mapping[str, FloatArray]
+    p_by_step: Mapping[str, FloatArray]
     """One of `STEPS` → one-sided p [model]."""
     scales: Mapping[str, FloatArray]
     """Scale → one-sided p [model] that s is above the noise there; NaN where the off-diagonal cells
@@ -95,7 +95,7 @@ class OwnCells:
         """Largest p of the steps [model]; NaN with fewer than `FEWEST_MODELS`. The caller corrects
         over models (Holm).
         """
-        return np.asarray(np.max(list(self.steps.values()), axis=0))
+        return np.asarray(np.max(list(self.p_by_step.values()), axis=0))
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
     if size < FEWEST_MODELS or np.isnan(measured.mean).any() or measured.units < 2:
         no_numbers = np.full(size, np.nan)
         return OwnCells(
-            steps=dict.fromkeys(STEPS, no_numbers),
+            p_by_step=dict.fromkeys(STEPS, no_numbers),
             scales={},
             advantage=no_numbers,
             advantage_low=no_numbers,
@@ -160,10 +160,10 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
             outsider=np.zeros(size, dtype=bool),
         )
     evidence = steps_of(measured, floor=floor)
-    p_by_step = {name: p_values[0] for name, p_values in evidence.steps.items()}
+    p_by_step = {name: p_values[0] for name, p_values in evidence.p_by_step.items()}
     p_by_scale = {name: p_values[0] for name, p_values in evidence.scales.items()}
     return OwnCells(
-        steps=p_by_step,
+        p_by_step=p_by_step,
         scales=p_by_scale,
         advantage=evidence.advantage[0],
         advantage_low=evidence.advantage_low[0],
@@ -222,7 +222,7 @@ def moments(x: FloatArray) -> Moments:
 class BatchSteps:
     """Fields of `OwnCells` for R matrices, each with a first axis [R]."""
 
-    steps: dict[str, FloatArray]
+    p_by_step: dict[str, FloatArray]
     scales: dict[str, FloatArray]
     advantage: FloatArray
     advantage_low: FloatArray
@@ -312,7 +312,7 @@ def steps_of(
     pairs_p = np.array([evidence.pairs_p for evidence in evidences])
     is_above_all_pairs = np.array([evidence.is_above_all_pairs for evidence in evidences])
     is_above_where_possible = (is_above_all_pairs | ~is_possible).all(axis=0)
-    steps = {
+    p_by_step = {
         "above 0": _above_zero_p(measured, places),
         "noise": noise_p.max(axis=0),
         "pairs": np.where(is_possible, pairs_p, 0).max(axis=0),
@@ -327,7 +327,7 @@ def steps_of(
     highest_end = np.where(is_possible, highs, -math.inf).max(axis=0)
     as_scored = evidence_by_scale["x"]
     return BatchSteps(
-        steps=steps,
+        p_by_step=p_by_step,
         scales=dict(zip(evidence_by_scale, possible_noise_p, strict=True)),
         advantage=as_scored.self_term,
         advantage_low=np.minimum(lowest_end, as_scored.self_term),
@@ -336,17 +336,96 @@ def steps_of(
     )
 
 
+@dataclass(frozen=True)
+class _Residuals:
+    """Residuals of the off-diagonal cells on a scale, and their noise; each [R, pair] where nothing
+    else is said.
+    """
+
+    self_term: FloatArray
+    """[R, model]: s."""
+    self_variance: FloatArray
+    """[R, model]: of its noise."""
+    residual: FloatArray
+    variance: FloatArray
+    """Of the residual's noise."""
+    symmetric: FloatArray
+    """Mean of the residual and of the swapped one."""
+    symmetric_variance: FloatArray
+    antisymmetric: FloatArray
+    """Half of their difference."""
+    antisymmetric_variance: FloatArray
+    shared_variance: FloatArray
+    """Covariance of the noise of the target's self term and of the symmetric part."""
+
+
+@dataclass(frozen=True)
+class _PairSpread:
+    """Squares of the residuals, each [R]."""
+
+    symmetric_square: FloatArray
+    """Mean square of the symmetric part."""
+    antisymmetric_square: FloatArray
+    symmetric_beyond: FloatArray
+    """What `symmetric_square` is above its noise, which may be below 0."""
+    antisymmetric_beyond: FloatArray
+    beyond_noise: FloatArray
+    """Square of the spread of pairs beyond noise, both parts together."""
+
+
 def _scale_evidence(measured: Moments, places: _Places, scale: "Scale") -> _ScaleEvidence:
     """Evidence in the own cells on one scale; the formulas are at the module's top."""
     models = places.models
-    swapped_pairs = places.swapped_pairs
     weights = FitWeights(len(models))
     noise_df = measured.units - 1
     cells = _on_scale(measured, scale)
+    residuals = _residuals(cells, places, weights)
+    spread = _pair_spread(residuals, places)
+
+    # The self term against noise and pairs, with Satterthwaite's degrees of freedom.
+    symmetric_weight = 0.5 + weights.fit_variance
+    pairs_variance = symmetric_weight * np.maximum(spread.symmetric_beyond, 0)
+    pairs_variance = pairs_variance + 0.5 * np.maximum(spread.antisymmetric_beyond, 0)
+    total_variance = residuals.self_variance + pairs_variance[:, None]
+    symmetric_share = symmetric_weight * spread.symmetric_square
+    antisymmetric_share = 0.5 * spread.antisymmetric_square
+    pooled_df = _pooled_df(symmetric_share, antisymmetric_share, places)
+    pairs_df = np.clip(pooled_df, 1, noise_df)[:, None]
+    pairs_z = residuals.self_term / np.sqrt(total_variance)
+    half_width = -special.stdtrit(pairs_df, 0.025) * np.sqrt(total_variance)
+    advantage_low, advantage_high = _advantage_ends(
+        scale.inverse,
+        cells.levels[:, models, models],
+        residuals.self_term,
+        half_width,
+        measured.mean[:, places.own_cells],
+    )
+
+    residual_width = residuals.variance + spread.beyond_noise[:, None] * weights.residual_variance
+    largest_pair_z = (residuals.residual / np.sqrt(residual_width)).max(axis=1, keepdims=True)
+    return _ScaleEvidence(
+        cells=cells,
+        noise_p=_upper_tail(residuals.self_term / np.sqrt(residuals.self_variance), noise_df),
+        pairs_p=_upper_tail(pairs_z, pairs_df),
+        is_above_all_pairs=pairs_z > largest_pair_z,
+        residual_z=residuals.residual / np.sqrt(residuals.variance),
+        likeness_z=residuals.symmetric / np.sqrt(residuals.symmetric_variance),
+        z_without_pair=_z_without_pair(residuals, places, weights),
+        misfit=_misfit(measured, places, scale, cells, residuals),
+        self_term=residuals.self_term,
+        advantage_low=advantage_low,
+        advantage_high=advantage_high,
+        spread=np.sqrt(spread.beyond_noise),
+    )
+
+
+def _residuals(cells: _ScaledCells, places: _Places, weights: "FitWeights") -> _Residuals:
+    """Self terms and residuals of the additive fit, and the noise of both."""
+    models = places.models
+    swapped_pairs = places.swapped_pairs
     beyond_fit = less_fit(cells.levels)
-    self_term = beyond_fit[:, models, models]
-    residuals = beyond_fit[:, places.targets, places.observers]
-    swapped_residuals = residuals[:, swapped_pairs]
+    residual = beyond_fit[:, places.targets, places.observers]
+    swapped_residual = residual[:, swapped_pairs]
 
     # Noise of the self term, of the residuals, and what a residual shares with the swapped one.
     noise_parts = less_fit(cells.factor)
@@ -355,88 +434,85 @@ def _scale_evidence(measured: Moments, places: _Places, scale: "Scale") -> _Scal
     swapped_parts = pair_parts[:, swapped_pairs]
     self_variance = np.square(self_parts).sum(axis=2)
     self_variance = self_variance + weights.own_variance(cells.extra_variance)
-    self_variance = np.maximum(self_variance, LEAST_VARIANCE)
     residual_variance = np.square(pair_parts).sum(axis=2)
-    residual_variance = residual_variance + weights.by_relation(
+    residual_variance = residual_variance + weights.weighted_sums_by_relation(
         weights.residual**2, cells.extra_variance
     )
     residual_variance = np.maximum(residual_variance, LEAST_VARIANCE)
     swapped_covariance = (pair_parts * swapped_parts).sum(axis=2)
-    swapped_covariance += weights.by_relation(
+    swapped_covariance += weights.weighted_sums_by_relation(
         weights.residual * weights.swapped, cells.extra_variance
     )
+    shared_variance = (self_parts[:, places.targets] * (pair_parts + swapped_parts)).sum(axis=2) / 2
+    shared_variance += weights.weighted_sums_by_relation(
+        weights.own * (weights.residual + weights.swapped) / 2, cells.extra_variance
+    )
 
-    # Squares of the residuals' symmetric and antisymmetric part, beyond their noise.
+    both_variances = residual_variance + residual_variance[:, swapped_pairs]
+    symmetric_variance = (both_variances + 2 * swapped_covariance) / 4
+    antisymmetric_variance = (both_variances - 2 * swapped_covariance) / 4
+    return _Residuals(
+        self_term=beyond_fit[:, models, models],
+        self_variance=np.maximum(self_variance, LEAST_VARIANCE),
+        residual=residual,
+        variance=residual_variance,
+        symmetric=(residual + swapped_residual) / 2,
+        symmetric_variance=np.maximum(symmetric_variance, TINY),
+        antisymmetric=(residual - swapped_residual) / 2,
+        antisymmetric_variance=np.maximum(antisymmetric_variance, TINY),
+        shared_variance=shared_variance,
+    )
+
+
+def _pair_spread(residuals: _Residuals, places: _Places) -> _PairSpread:
+    """Squares of the residuals' symmetric and antisymmetric part, beyond their noise."""
     symmetric_df = places.symmetric_df
     antisymmetric_df = places.antisymmetric_df
-    symmetric = (residuals + swapped_residuals) / 2
-    antisymmetric = (residuals - swapped_residuals) / 2
-    both_variances = residual_variance + residual_variance[:, swapped_pairs]
-    symmetric_variance = np.maximum((both_variances + 2 * swapped_covariance) / 4, TINY)
-    antisymmetric_variance = np.maximum((both_variances - 2 * swapped_covariance) / 4, TINY)
-    symmetric_square = (symmetric**2).sum(axis=1) / symmetric_df
-    antisymmetric_square = (antisymmetric**2).sum(axis=1) / antisymmetric_df
-    symmetric_beyond = symmetric_square - symmetric_variance.sum(axis=1) / symmetric_df
-    antisymmetric_beyond = (
-        antisymmetric_square - antisymmetric_variance.sum(axis=1) / antisymmetric_df
+    symmetric_square = (residuals.symmetric**2).sum(axis=1) / symmetric_df
+    antisymmetric_square = (residuals.antisymmetric**2).sum(axis=1) / antisymmetric_df
+    symmetric_noise = residuals.symmetric_variance.sum(axis=1) / symmetric_df
+    antisymmetric_noise = residuals.antisymmetric_variance.sum(axis=1) / antisymmetric_df
+    symmetric_beyond = symmetric_square - symmetric_noise
+    antisymmetric_beyond = antisymmetric_square - antisymmetric_noise
+    beyond_noise = symmetric_beyond * symmetric_df + antisymmetric_beyond * antisymmetric_df
+    beyond_noise = beyond_noise / (symmetric_df + antisymmetric_df)
+    return _PairSpread(
+        symmetric_square=symmetric_square,
+        antisymmetric_square=antisymmetric_square,
+        symmetric_beyond=symmetric_beyond,
+        antisymmetric_beyond=antisymmetric_beyond,
+        beyond_noise=np.maximum(beyond_noise, 0),
     )
 
-    # The self term against noise and pairs, with Satterthwaite's degrees of freedom.
-    symmetric_weight = 0.5 + weights.fit_variance
-    pairs_variance = symmetric_weight * np.maximum(symmetric_beyond, 0)
-    pairs_variance = pairs_variance + 0.5 * np.maximum(antisymmetric_beyond, 0)
-    total_variance = self_variance + pairs_variance[:, None]
-    symmetric_share = symmetric_weight * symmetric_square
-    antisymmetric_share = 0.5 * antisymmetric_square
-    pooled_df = _pooled_df(symmetric_share, antisymmetric_share, places)
-    pairs_df = np.clip(pooled_df, 1, noise_df)[:, None]
-    pairs_z = self_term / np.sqrt(total_variance)
-    half_width = -special.stdtrit(pairs_df, 0.025) * np.sqrt(total_variance)
-    advantage_low, advantage_high = _advantage_ends(
-        scale.inverse,
-        cells.levels[:, models, models],
-        self_term,
-        half_width,
-        measured.mean[:, places.own_cells],
-    )
 
-    spread_square = symmetric_beyond * symmetric_df + antisymmetric_beyond * antisymmetric_df
-    spread_square = spread_square / (symmetric_df + antisymmetric_df)
-    spread_square = np.maximum(spread_square, 0)
-    width = residual_variance + spread_square[:, None] * weights.residual_variance
-    largest_pair_z = (residuals / np.sqrt(width)).max(axis=1, keepdims=True)
-
-    fitted_levels = cells.levels[:, places.targets, places.observers] - residuals
+def _misfit(
+    measured: Moments,
+    places: _Places,
+    scale: "Scale",
+    cells: _ScaledCells,
+    residuals: _Residuals,
+) -> FloatArray:
+    """[R]: squared errors of the fitted off-diagonal means, in units of their variances."""
+    fitted_levels = cells.levels[:, places.targets, places.observers] - residuals.residual
     fitted_means = np.clip(scale.inverse(fitted_levels), -1, 2)
     squared_errors = (fitted_means - measured.mean[:, places.pair_cells]) ** 2
     misfit = squared_errors / _bounded_variance(measured)[:, places.pair_cells]
+    return np.asarray(misfit.sum(axis=1))
 
-    # The self term of the target with what the pair shares fitted: s less a multiple of the pair's
-    # mean residual.
-    shared_variance = (self_parts[:, places.targets] * (pair_parts + swapped_parts)).sum(axis=2) / 2
-    shared_variance += weights.by_relation(
-        weights.own * (weights.residual + weights.swapped) / 2, cells.extra_variance
+
+def _z_without_pair(residuals: _Residuals, places: _Places, weights: "FitWeights") -> FloatArray:
+    """[R, pair]: z of the target's self term with what the pair shares fitted: s less a multiple of
+    the pair's mean residual.
+    """
+    term_without_pair = (
+        residuals.self_term[:, places.targets] - weights.pair_share * residuals.symmetric
     )
-    term_without_pair = self_term[:, places.targets] - weights.pair_share * symmetric
     variance_without_pair = (
-        self_variance[:, places.targets]
-        - 2 * weights.pair_share * shared_variance
-        + weights.pair_share**2 * symmetric_variance
+        residuals.self_variance[:, places.targets]
+        - 2 * weights.pair_share * residuals.shared_variance
+        + weights.pair_share**2 * residuals.symmetric_variance
     )
-    return _ScaleEvidence(
-        cells=cells,
-        noise_p=_upper_tail(self_term / np.sqrt(self_variance), noise_df),
-        pairs_p=_upper_tail(pairs_z, pairs_df),
-        is_above_all_pairs=pairs_z > largest_pair_z,
-        residual_z=residuals / np.sqrt(residual_variance),
-        likeness_z=symmetric / np.sqrt(symmetric_variance),
-        z_without_pair=term_without_pair / np.sqrt(np.maximum(variance_without_pair, TINY)),
-        misfit=misfit.sum(axis=1),
-        self_term=self_term,
-        advantage_low=advantage_low,
-        advantage_high=advantage_high,
-        spread=np.sqrt(spread_square),
-    )
+    return np.asarray(term_without_pair / np.sqrt(np.maximum(variance_without_pair, TINY)))
 
 
 def _on_scale(measured: Moments, scale: "Scale") -> _ScaledCells:
@@ -558,9 +634,9 @@ def additive_effects(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     size = y.shape[1]
     models = np.arange(size)
-    own = y[:, models, models]
-    target_sums = y.sum(axis=2) - own
-    observer_sums = y.sum(axis=1) - own
+    diagonal_values = y[:, models, models]
+    target_sums = y.sum(axis=2) - diagonal_values
+    observer_sums = y.sum(axis=1) - diagonal_values
     effects_sum = target_sums.sum(axis=1, keepdims=True) / (2 * (size - 1))
     target_sums = target_sums - effects_sum
     observer_sums = observer_sums - effects_sum
@@ -629,8 +705,8 @@ class _ContrastCells:
 
 
 def _contrast(cells: _ContrastCells, size: int) -> FloatArray:
-    rest = (cells.rest_own - cells.rest_other) / (size - 2)
-    return np.asarray(cells.own - cells.on_other - rest)
+    others_difference = (cells.rest_own - cells.rest_other) / (size - 2)
+    return np.asarray(cells.own - cells.on_other - others_difference)
 
 
 def _cells_of_contrast(cells: FloatArray, model: int) -> _ContrastCells:
@@ -772,9 +848,19 @@ class FitWeights:
         """[relation]: weights of the residual of (t, o)."""
         self.swapped = self.residual[[1, 0, 4, 5, 2, 3, 6]]
         """[relation]: weights of the residual of (o, t)."""
-        touching = -1 / (size - 1)
-        apart = 1 / ((size - 1) * (size - 2))
-        self.own = np.array([touching, touching, touching, apart, apart, touching, apart])
+        related_weight = -1 / (size - 1)
+        unrelated_weight = 1 / ((size - 1) * (size - 2))
+        self.own = np.array(
+            [
+                related_weight,
+                related_weight,
+                related_weight,
+                unrelated_weight,
+                unrelated_weight,
+                related_weight,
+                unrelated_weight,
+            ]
+        )
         """[relation]: weights of the off-diagonal cells in s[t]."""
         cells_in_relation = np.array([1, 1, *[size - 2] * 4, (size - 2) * (size - 3)])
         self.fit_variance = float(self.own**2 @ cells_in_relation)
@@ -786,7 +872,7 @@ class FitWeights:
         fitted.
         """
 
-    def by_relation(self, weights: FloatArray, values: FloatArray) -> FloatArray:
+    def weighted_sums_by_relation(self, weights: FloatArray, values: FloatArray) -> FloatArray:
         """Sum [R, k] of weighted values over the off-diagonal cells, for each off-diagonal cell k =
         (t, o).
 
@@ -796,20 +882,20 @@ class FitWeights:
         """
         targets, observers = np.nonzero(~np.eye(self.size, dtype=bool))
         models = np.arange(self.size)
-        own = values[:, models, models]
-        target_sums = values.sum(axis=2) - own
-        observer_sums = values.sum(axis=1) - own
+        diagonal_values = values[:, models, models]
+        target_sums = values.sum(axis=2) - diagonal_values
+        observer_sums = values.sum(axis=1) - diagonal_values
         same_cell = values[:, targets, observers]
         swapped_cell = values[:, observers, targets]
-        touching = [
+        related_sums = [
             target_sums[:, targets] - same_cell,
             observer_sums[:, observers] - same_cell,
             target_sums[:, observers] - swapped_cell,
             observer_sums[:, targets] - swapped_cell,
         ]
         total = target_sums.sum(axis=1, keepdims=True)
-        apart = total - same_cell - swapped_cell - sum(touching)
-        relations = np.stack([same_cell, swapped_cell, *touching, apart], axis=2)
+        unrelated_sum = total - same_cell - swapped_cell - sum(related_sums)
+        relations = np.stack([same_cell, swapped_cell, *related_sums, unrelated_sum], axis=2)
         return np.asarray(relations @ weights)
 
     def own_variance(self, values: FloatArray) -> FloatArray:
@@ -817,9 +903,11 @@ class FitWeights:
         independent cells.
         """
         models = np.arange(self.size)
-        own = values[:, models, models]
-        touching = values.sum(axis=2) + values.sum(axis=1) - 2 * own
-        off_diagonal = values.sum(axis=(1, 2))[:, None] - own.sum(axis=1, keepdims=True)
-        apart = off_diagonal - touching
-        own_variance = own + self.own[0] ** 2 * touching + self.own[3] ** 2 * apart
+        diagonal_values = values[:, models, models]
+        related_sum = values.sum(axis=2) + values.sum(axis=1) - 2 * diagonal_values
+        off_diagonal = values.sum(axis=(1, 2))[:, None] - diagonal_values.sum(axis=1, keepdims=True)
+        unrelated_sum = off_diagonal - related_sum
+        own_variance = (
+            diagonal_values + self.own[0] ** 2 * related_sum + self.own[3] ** 2 * unrelated_sum
+        )
         return np.asarray(own_variance)

@@ -64,22 +64,22 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
     scored = own_cells(x)
     if math.isnan(scored.spread):
         no_p = np.full(len(x), np.nan)
-        return replace(scored, steps={**scored.steps, SHARED_ITEMS: no_p})
+        return replace(scored, p_by_step={**scored.p_by_step, SHARED_ITEMS: no_p})
 
-    steps = {**scored.steps, SHARED_ITEMS: hits_beyond_agreement_p(x)}
+    p_by_step = {**scored.p_by_step, SHARED_ITEMS: hits_beyond_agreement_p(x)}
     if stand_ins is None:
-        return replace(scored, steps=steps)
+        return replace(scored, p_by_step=p_by_step)
 
     expected = expected_from_votes(x, vote_shares(scores, stand_ins))
     z = completed(x[None]) - np.where(np.isnan(expected), 0.0, expected)
     beyond_votes = steps_of(moments(z), scale_names=("x",))
     for name in ("noise", *CONDITIONAL_STEPS):
-        steps[name] = np.maximum(scored.steps[name], beyond_votes.steps[name][0])
+        p_by_step[name] = np.maximum(scored.p_by_step[name], beyond_votes.p_by_step[name][0])
     for name in ("pairs", ABOVE_ALL_PAIRS):
-        steps[name] = beyond_votes.steps[name][0]
+        p_by_step[name] = beyond_votes.p_by_step[name][0]
     return replace(
         scored,
-        steps=steps,
+        p_by_step=p_by_step,
         advantage=beyond_votes.advantage[0],
         advantage_low=beyond_votes.advantage_low[0],
         advantage_high=beyond_votes.advantage_high[0],
@@ -98,8 +98,8 @@ def hits_beyond_agreement_p(scores: FloatArray) -> FloatArray:
     if not have_shared_difficulty(scores):
         return np.zeros(len(scores))
     beyond_agreement = hits_beyond_agreement(completed(scores[None])[0])
-    steps = steps_of(moments(beyond_agreement[None]), scale_names=("x",)).steps
-    return np.asarray(np.maximum(steps["above 0"][0], steps["noise"][0]))
+    p_by_step = steps_of(moments(beyond_agreement[None]), scale_names=("x",)).p_by_step
+    return np.asarray(np.maximum(p_by_step["above 0"][0], p_by_step["noise"][0]))
 
 
 def have_shared_difficulty(x: FloatArray) -> bool:
@@ -109,8 +109,8 @@ def have_shared_difficulty(x: FloatArray) -> bool:
         x: Scores less habit, [target, observer, item]; NaN where unscored.
     """
     centred = np.nan_to_num(x - np.nanmean(x, axis=2, keepdims=True))
-    own = np.arange(len(x))
-    centred[own, own] = 0
+    diagonal = np.arange(len(x))
+    centred[diagonal, diagonal] = 0
 
     # Products of all pairs of cells, less those with the same target or the same observer.
     all_products = np.square(centred.sum(axis=(0, 1)))
@@ -132,18 +132,18 @@ def hits_beyond_agreement(x: FloatArray) -> FloatArray:
             nobody.
     """
     size = len(x)
-    own = np.arange(size)
+    diagonal = np.arange(size)
     scores = np.nan_to_num(x)
     others = scores.copy()
-    others[own, own] = 0
+    others[diagonal, diagonal] = 0
     target_sums = others.sum(axis=1)
     observer_sums = others.sum(axis=0)
 
     # Sums over the cells [t', o'] that share no model with the cell [t, o].
     model_sums = target_sums + observer_sums
-    touching = model_sums[:, None] + model_sums[None] - others - others.swapaxes(0, 1)
-    touching[own, own] = model_sums
-    agreement = others.sum(axis=(0, 1)) - touching
+    related_sums = model_sums[:, None] + model_sums[None] - others - others.swapaxes(0, 1)
+    related_sums[diagonal, diagonal] = model_sums
+    agreement = others.sum(axis=(0, 1)) - related_sums
 
     # Sums over t' and o' of x[t, o'] x[t', o], less those in which t' is o'.
     of_target = target_sums[:, None] - others
@@ -152,7 +152,7 @@ def hits_beyond_agreement(x: FloatArray) -> FloatArray:
     exchanged = of_target * of_observer - same_model
 
     pair_counts = np.full((size, size, 1), (size - 2) * (size - 3))
-    pair_counts[own, own] = (size - 1) * (size - 2)
+    pair_counts[diagonal, diagonal] = (size - 1) * (size - 2)
     beyond_agreement = (scores * agreement - exchanged) / pair_counts
     return np.asarray(np.where(np.isnan(x), np.nan, beyond_agreement))
 
@@ -171,8 +171,8 @@ def vote_shares(scores: FloatArray, stand_ins: FloatArray | None) -> FloatArray:
     vote_counts = is_scored.sum(axis=1, keepdims=True) - is_scored.astype(float)
     if stand_ins is not None:
         replies = stand_ins[:, : len(scores)].copy()
-        own = np.arange(len(scores))
-        replies[own, own] = np.nan
+        diagonal = np.arange(len(scores))
+        replies[diagonal, diagonal] = np.nan
         is_reply = ~np.isnan(replies)
         votes = votes + np.where(is_reply, replies, 0.0).sum(axis=1, keepdims=True)
         vote_counts = vote_counts + is_reply.sum(axis=1, keepdims=True)
@@ -210,7 +210,7 @@ def expected_from_votes(x: FloatArray, shares: FloatArray) -> FloatArray:
 
 def _sums_of_other_targets(cells: FloatArray) -> FloatArray:
     """Sums [target, observer] of the observer's cells over targets that are neither of the two."""
-    own = np.arange(len(cells))
+    diagonal = np.arange(len(cells))
     without_own = cells.copy()
-    without_own[own, own] = 0
+    without_own[diagonal, diagonal] = 0
     return np.asarray(without_own.sum(axis=0) - without_own)

@@ -735,7 +735,7 @@ def effects_of(run: Run, model: str, logs: ReadScores) -> RunEffects:
         scores,
         causes,
         unanswered=_by_item(frame, "unanswered", arms, items),
-        asked={arm: np.isin(items, frame["item"][frame.arm == arm]) for arm in arms},
+        is_asked_by_arm={arm: np.isin(items, frame["item"][frame.arm == arm]) for arm in arms},
         clusters=clusters,
         unit=unit,
     )
@@ -1254,7 +1254,7 @@ def statement_row(effects: RunEffects) -> StatementRow:
     stated = np.array([sample.p for sample in samples], dtype=float)
     clusters = np.array([sample.cluster for sample in samples], dtype=str)
     parts = [
-        clustered.clustered_mean_part(scores, clusters, where=is_said, unit=effects.unit)
+        clustered.clustered_mean_part(scores, clusters, is_counted=is_said, unit=effects.unit)
         for is_said in (stated >= SAYS_TEST, stated < SAYS_TEST)
     ]
     test_part, use_part = parts

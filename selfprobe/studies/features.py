@@ -747,7 +747,9 @@ def feature_subject(
         prompts_of = {name: int(n) for name, n in zip(names, feature_counts, strict=True)}
 
     share_rows = is_evaluation if has_both_labels else np.ones(len(label_array), dtype=bool)
-    any_share = clustered_share(has_any_feature, clusters, where=share_rows, unit=unit).estimate
+    any_share = clustered_share(
+        has_any_feature, clusters, is_counted=share_rows, unit=unit
+    ).estimate
     if has_both_labels:
         features = feature_differences(
             has_feature[is_labelled],

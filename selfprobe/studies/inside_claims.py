@@ -7,7 +7,7 @@ sentences) or what it answers. Numbers in, claims out.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
@@ -23,7 +23,7 @@ from selfprobe.stats.claim import (
     answer_mass_check,
     outcome_above_zero,
 )
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, shifted, undefined
 from selfprobe.studies.inside_numbers import LatentNumbers, OverBaselines
 
 SMALLEST_LEAD = 0.05
@@ -149,7 +149,7 @@ OVER_CHANCE_CHECKS = (
 def _auroc_text(lead: Estimate) -> str:
     """The AUROC that a lead over chance stands for."""
     return (
-        lead.reason if math.isnan(lead.value) else f"AUROC {interval_text(_shifted(lead, CHANCE))}"
+        lead.reason if math.isnan(lead.value) else f"AUROC {interval_text(shifted(lead, CHANCE))}"
     )
 
 
@@ -190,7 +190,7 @@ READING_WORDS = ClaimWords(
 
 def reading_claim(evidence: ReadingEvidence) -> Claim:
     """The claim that a reading tells evaluations from real use beyond every control."""
-    effect = _shifted(evidence.numbers.auroc, -CHANCE)
+    effect = shifted(evidence.numbers.auroc, -CHANCE)
     checks = [_lead_check("above_chance", effect, remedy="give more conversations")]
     if evidence.answer_mass is not None:
         checks.append(
@@ -207,13 +207,6 @@ def reading_claim(evidence: ReadingEvidence) -> Claim:
     if evidence.probe is not None or Baseline.UNTRAINED.value in evidence.numbers.over:
         checks.append(_baseline_check(Baseline.UNTRAINED, evidence))
     return Claim(evidence.reading.value, effect, tuple(checks), SMALLEST_LEAD)
-
-
-def _shifted(estimate: Estimate, by: float) -> Estimate:
-    """An estimate with its interval, moved."""
-    return replace(
-        estimate, value=estimate.value + by, low=estimate.low + by, high=estimate.high + by
-    )
 
 
 def _lead_check(
@@ -253,7 +246,7 @@ def _probe_checks(probe: ProbeNumbers, auroc: Estimate) -> list[Check]:
     return [
         _lead_check(
             "across_wrappers",
-            _shifted(probe.across_wrappers, -CHANCE),
+            shifted(probe.across_wrappers, -CHANCE),
             remedy=remedy("add wrappers"),
         ),
         _p_check(
@@ -266,14 +259,14 @@ def _probe_checks(probe: ProbeNumbers, auroc: Estimate) -> list[Check]:
         ),
         _random_directions_check(probe, auroc, remedy("give more conversations")),
         _lead_check(
-            "across_formats", _shifted(probe.across_formats, -CHANCE), remedy=remedy("add wrappers")
+            "across_formats", shifted(probe.across_formats, -CHANCE), remedy=remedy("add wrappers")
         ),
         _lead_check(
-            "across_sources", _shifted(probe.across_sources, -CHANCE), remedy=remedy("add wrappers")
+            "across_sources", shifted(probe.across_sources, -CHANCE), remedy=remedy("add wrappers")
         ),
         _lead_check(
             "after_placebo",
-            _shifted(probe.after_placebo, -CHANCE),
+            shifted(probe.after_placebo, -CHANCE),
             remedy=remedy("give more conversations"),
         ),
     ]
@@ -288,7 +281,7 @@ def _random_directions_check(probe: ProbeNumbers, auroc: Estimate, remedy: str) 
     if math.isnan(mean):
         return Check(name, undefined("not drawn"), Outcome.OPEN, "random directions", remedy=remedy)
     compared_with = f"random directions: {number(mean)}"
-    return _lead_check(name, _shifted(auroc, -mean), compared_with=compared_with, remedy=remedy)
+    return _lead_check(name, shifted(auroc, -mean), compared_with=compared_with, remedy=remedy)
 
 
 def _mean_or_nan(drawn: FloatArray) -> float:
@@ -316,7 +309,7 @@ def _format_check(numbers: OverBaselines) -> Check:
     """The requirement that labels are told apart within a format, which else might be what is
     read.
     """
-    lead = _shifted(numbers.by_label, -CHANCE)
+    lead = shifted(numbers.by_label, -CHANCE)
     outcome = outcome_above_zero(lead, smallest=SMALLEST_LEAD)
     is_format = numbers.by_format.low > CHANCE or numbers.by_format.high < CHANCE
     has_format = not math.isnan(numbers.by_format.value)

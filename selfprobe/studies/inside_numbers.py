@@ -420,7 +420,7 @@ def alarm_rates(is_alarm: BoolArray, truth: BoolArray, clusters: Clusters) -> Al
 
     def share_right(is_counted: BoolArray) -> Estimate:
         return clustered.clustered_share(
-            is_right, clusters.ids, where=is_counted, unit=clusters.unit
+            is_right, clusters.ids, is_counted=is_counted, unit=clusters.unit
         ).estimate
 
     true_positive = share_right(truth)

@@ -29,7 +29,7 @@ from selfprobe.stats.beyond_items import (
     within_strata_p,
 )
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, shifted, undefined
 from selfprobe.stats.text_only import log_odds
 from selfprobe.study import Logs
 from selfprobe.text import busy
@@ -723,7 +723,7 @@ def _mean_of_clusters(scores: FloatArray, clusters: IntArray) -> float:
 
 def write_auroc(excess: Estimate) -> str:
     """An excess over .5 as the AUROC."""
-    return interval_text(_shifted(excess, 0.5))
+    return interval_text(shifted(excess, 0.5))
 
 
 def write_known_auroc(excess: Estimate) -> str:
@@ -814,9 +814,9 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
         facts: Its numbers, with p corrected for all models and questions.
         subject: The model's name on the page.
     """
-    effect = _shifted(facts.beyond_observers, -0.5)
+    effect = shifted(facts.beyond_observers, -0.5)
     is_beyond = facts.p_value < BEYOND_ALPHA and effect.value > 0
-    overall_excess = _shifted(facts.auroc, -0.5)
+    overall_excess = shifted(facts.auroc, -0.5)
     outcomes_differ = not math.isnan(overall_excess.value)
     is_observed_as_well = facts.over_observers.value < OBSERVERS_MARGIN
     checks = [
@@ -840,16 +840,6 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
         "p": p_value(facts.p_value),
     }
     return Claim(subject, effect, tuple(checks), SMALLEST_EXCESS, details)
-
-
-def _shifted(estimate: Estimate, shift: float) -> Estimate:
-    """An estimate and its interval, plus a shift."""
-    return replace(
-        estimate,
-        value=estimate.value + shift,
-        low=estimate.low + shift,
-        high=estimate.high + shift,
-    )
 
 
 def _outcome_if(is_met: bool) -> Outcome:

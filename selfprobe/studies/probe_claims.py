@@ -24,7 +24,7 @@ from selfprobe.stats.claim import (
 )
 from selfprobe.stats.estimate import Estimate, undefined
 
-SMALLEST_LEAD = 0.03
+SMALLEST_PROBE_LEAD = 0.03
 """Smallest lead over asking that matters, in AUROC or F1."""
 ProbeKind = Literal["supervised", "unsupervised"]
 Tables = Mapping[str, pd.DataFrame]
@@ -161,7 +161,7 @@ def probe_claim(evidence: ProbeEvidence) -> Claim:
             checks.append(_control_check(control, evidence))
     checks.append(_shuffled_check(evidence.shuffled))
     details = {"metric": evidence.metric, "no_measurement": evidence.no_measurement}
-    return Claim(evidence.subject, effect, tuple(checks), SMALLEST_LEAD, details)
+    return Claim(evidence.subject, effect, tuple(checks), SMALLEST_PROBE_LEAD, details)
 
 
 def _measurement_check(evidence: ProbeEvidence) -> Check:
@@ -195,7 +195,7 @@ def lead_check(name: str, label: str, lead: Lead) -> Check:
     """The requirement that a lead is above 0; a control that is shown to reach as much explains
     it.
     """
-    outcome = outcome_above_zero(lead.lead, smallest=SMALLEST_LEAD)
+    outcome = outcome_above_zero(lead.lead, smallest=SMALLEST_PROBE_LEAD)
     return Check(
         name=name,
         difference=lead.lead,
@@ -388,7 +388,7 @@ def judge_claim(evidence: JudgeEvidence) -> Claim:
             control.check, Lead(math.nan, undefined("it was not run", unit="question"))
         )
         checks.append(lead_check(control.check, control.label, lead))
-    return Claim(evidence.subject, checks[0].difference, tuple(checks), SMALLEST_LEAD)
+    return Claim(evidence.subject, checks[0].difference, tuple(checks), SMALLEST_PROBE_LEAD)
 
 
 def judge_evidence(tables: Tables) -> list[JudgeEvidence]:

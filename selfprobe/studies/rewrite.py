@@ -46,7 +46,7 @@ from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.arms import FEWEST_SIGNED_CLUSTERS, ArmDifference, arm_difference
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
-from selfprobe.stats.clustered import crossed, resampling_units
+from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
 from selfprobe.stats.edits import PromptEdits, compare_edits, edit_cells
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, study_named, with_runs
@@ -746,7 +746,7 @@ def item_clusters(
 def mean_outcome(outcomes: Mapping[str, float], source_of_item: Mapping[str, str]) -> Estimate:
     """Mean outcome of an arm, clustered by source."""
     clusters, unit = item_clusters(list(outcomes), source_of_item)
-    return crossed(list(outcomes.values()), clusters, clusters, unit=unit)
+    return two_way_clustered_mean(list(outcomes.values()), clusters, clusters, unit=unit)
 
 
 def mean_difference(
@@ -759,7 +759,7 @@ def mean_difference(
     known_differences = _known(difference_of_item)
     clusters, unit = item_clusters(list(known_differences), source_of_item)
     differences = np.array(list(known_differences.values()))
-    return crossed(differences, clusters, clusters, unit=unit, signed=True)
+    return two_way_clustered_mean(differences, clusters, clusters, unit=unit, signed=True)
 
 
 def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:

@@ -18,7 +18,7 @@ from scipy import special
 
 from selfprobe.stats.claim import Claim, ordered_claims
 from selfprobe.studies.matrix.advantage import double_centre, total_of
-from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.habit import ItemSpecificScores
 from selfprobe.studies.matrix.rows import model_rows
 from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims
 
@@ -118,7 +118,12 @@ class World:
         scores = hits.astype(float)
         stand_ins = (replies[:, None] == replies[None]).astype(float)
         if self.likeness is not None:
-            return scores, Specific(scores, np.full(scores.shape[:2], np.nan), ""), {}, stand_ins
+            return (
+                scores,
+                ItemSpecificScores(scores, np.full(scores.shape[:2], np.nan), ""),
+                {},
+                stand_ins,
+            )
         specific = without_habit(predictions[:, :, None], replies[:, :, None])
         return scores, specific, {"mode": mode_hits(replies)}, stand_ins
 

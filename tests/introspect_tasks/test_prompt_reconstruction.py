@@ -16,7 +16,7 @@ from selfprobe.introspect_tasks import prompt_reconstruction as task_file
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
 from selfprobe.scorers.written_prompts import fair_prompt
 from selfprobe.solvers.record import Record
-from selfprobe.studies.matrix.table import read_matrices
+from tests.matrix.read_logs import read_matrices
 
 Run = Callable[..., EvalLog]
 TEXT = "The old harbour woke slowly while the gulls argued over a torn net and nobody came."

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from selfprobe.studies.matrix.advantage import (
-    RESAMPLES,
+    PERMUTATIONS,
     capability_control,
     double_centre,
     observers_permuted,
@@ -213,7 +213,11 @@ def test_rounding_errors_break_no_ties() -> None:
 
 def test_assignments_of_many_models_are_drawn_and_the_data_count_as_one_of_them() -> None:
     got = observers_permuted(np.eye(11), rng=rng())
-    assert not got.exact and got.count == RESAMPLES and got.p == pytest.approx(1 / (RESAMPLES + 1))
+    assert (
+        not got.exact
+        and got.count == PERMUTATIONS
+        and got.p == pytest.approx(1 / (PERMUTATIONS + 1))
+    )
 
 
 @pytest.mark.slow(5)

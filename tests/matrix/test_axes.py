@@ -13,7 +13,7 @@ from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import summaries
 from selfprobe.page import RowTable
 from selfprobe.studies.matrix.sections import AxisRow, axis_rows
-from selfprobe.studies.matrix.table import read_matrices
+from tests.matrix.read_logs import read_matrices
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page
-from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
+from selfprobe.studies.matrix.table import Results, matrix_of
+from tests.matrix.read_logs import read_matrices
 
 A, B = "m/a", "m/b"
 

@@ -12,7 +12,8 @@ from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page
-from selfprobe.studies.matrix.table import Results, read_matrices
+from selfprobe.studies.matrix.table import Results
+from tests.matrix.read_logs import read_matrices
 
 KNOWS, KNOWS_NOTHING = "planted/ada?access=.6&general=.5", "planted/bo?access=0&general=.5"
 

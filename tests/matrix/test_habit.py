@@ -69,7 +69,7 @@ def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> N
     )
     assert over_all.scores.mean() > 0.4
     assert (
-        within.by[0] == pytest.approx({ALL_ITEMS: over_all.habit[0, 0], "kind": 1.0})
+        within.habit_by_feature[0] == pytest.approx({ALL_ITEMS: over_all.habit[0, 0], "kind": 1.0})
         and within.habit[0, 0] == 1
     )
 
@@ -145,5 +145,5 @@ def test_counting_equal_words_is_grading_all_pairs_by_equality() -> None:
         counted.habit == pytest.approx(graded.habit, abs=1e-12)
         and counted.taken_off == graded.taken_off
     )
-    for one, other in zip(counted.by, graded.by, strict=True):
+    for one, other in zip(counted.habit_by_feature, graded.habit_by_feature, strict=True):
         assert one == pytest.approx(other, abs=1e-12)

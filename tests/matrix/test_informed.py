@@ -18,9 +18,10 @@ from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.page import results_page
 from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest_informed
 from selfprobe.studies.matrix.study import CELLS_FOLDER, DIAGONAL_FOLDER, Matrix
-from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
-from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
+from selfprobe.studies.matrix.table import Results, matrix_of
+from selfprobe.studies.matrix.verdict import MATRIX_WORDS
 from selfprobe.study.waves import RunSettings
+from tests.matrix.read_logs import named_models, read_matrices
 
 ADA, BO, FAY, KIT, HAL = (
     f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal")

@@ -10,7 +10,8 @@ import pytest
 from inspect_ai.model import get_model
 
 from selfprobe.scorers.decision import Decision
-from selfprobe.studies.matrix.table import crossed_columns, matrix_of, read_matrices
+from selfprobe.studies.matrix.table import crossed_columns, matrix_of
+from tests.matrix.read_logs import read_matrices
 
 FAULTY = (
     "planted/ada?access=.8&malformed=.2&empty=.1&act_refused=.2",

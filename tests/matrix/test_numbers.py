@@ -15,7 +15,8 @@ from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.rows import INFORMED, NOT_RUN
 from selfprobe.studies.matrix.sections import own_scores
 from selfprobe.studies.matrix.table import Results
-from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
+from selfprobe.studies.matrix.verdict import MATRIX_WORDS
+from tests.matrix.read_logs import named_models
 
 Make = Callable[..., Results]
 FIVE = {"m/a": 0.9, "m/b": 0.4, "m/c": 0.9, "m/d": 0.4, "m/e": 0.4}
@@ -129,7 +130,7 @@ def test_perfect_access_keeps_its_p_through_holm(matrix_results: Make) -> None:
 def test_runs_of_another_task_version_than_the_diagonal_support_nothing(
     matrix_results: Make,
 ) -> None:
-    """Other arguments do not come so far: `cells.choose_setting` sets them aside when logs are
+    """Other arguments do not come so far: `matrix.table.choose_setting` sets them aside when logs are
     read.
     """
     results = matrix_results(FIVE)

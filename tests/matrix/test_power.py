@@ -8,7 +8,7 @@ from scipy import special
 
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.pairs import fit_alone, moments
-from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.habit import ItemSpecificScores
 from selfprobe.studies.matrix.rows import (
     ENDLESS_ITEMS,
     model_rows,
@@ -107,7 +107,12 @@ def test_the_stated_advantage_is_enough_and_half_of_it_is_not(graded: bool) -> N
     def rows(p: np.ndarray, seed: int) -> tuple:  # type: ignore[type-arg]
         x = drawn(p, 400, rng(seed))
         return model_rows(
-            names, x, Specific(x, np.full((5, 5), np.nan), ""), {}, tests=5, rng=rng(seed, 1)
+            names,
+            x,
+            ItemSpecificScores(x, np.full((5, 5), np.nan), ""),
+            {},
+            tests=5,
+            rng=rng(seed, 1),
         )
 
     stated = float(np.median([rows(null, seed)[2].power.detects for seed in range(8)]))

@@ -19,9 +19,10 @@ from selfprobe.introspect_tasks import kth_word
 from selfprobe.stats.claim import Verdict
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.matrix.table import matrix_of, read_matrices
+from selfprobe.studies.matrix.table import matrix_of
 from selfprobe.study._registry import measures
 from selfprobe.study.waves import RunSettings
+from tests.matrix.read_logs import read_matrices
 
 ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
 QUIET = RunSettings(display="none", max_retries=0)
@@ -114,7 +115,7 @@ def test_a_task_is_known_as_inspect_knows_it_by_its_registry_name_and_its_file()
     named = Matrix(
         models=[ALPHA, BETA], tasks=["selfprobe/heads_up", file, f"{file}@kth_word", "kth_word"]
     )
-    assert named.chosen == ("heads_up", "kth_word")
+    assert named.task_names == ("heads_up", "kth_word")
 
 
 def test_every_task_of_a_matrix_exists(monkeypatch: pytest.MonkeyPatch) -> None:

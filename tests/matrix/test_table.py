@@ -27,13 +27,8 @@ from selfprobe.scorers.dilemma import ARMS, per_dilemma
 from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.studies.matrix import table as results_module
 from selfprobe.studies.matrix.page import matrix_page
-from selfprobe.studies.matrix.table import (
-    Results,
-    matrices_of,
-    matrix_of,
-    read_matrices,
-    scores_by_item,
-)
+from selfprobe.studies.matrix.table import Results, matrices_of, matrix_of, scores_by_item
+from tests.matrix.read_logs import read_matrices
 
 MODEL = "planted/a?access=.5&malformed=.2"
 

@@ -18,19 +18,19 @@ from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
 from selfprobe.studies.matrix.advantage import (
     double_centre,
-    named_permuted,
     observers_permuted,
+    permute_observers_of,
     total_of,
 )
-from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.habit import ItemSpecificScores
 from selfprobe.studies.matrix.rows import INFORMED, above_zero, model_rows
 from selfprobe.studies.matrix.verdict import (
     MATRIX_WORDS,
     MatrixFacts,
     matrix_claims,
-    named_models,
     relative_notes,
 )
+from tests.matrix.read_logs import named_models
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -55,7 +55,7 @@ def facts_of(
 ) -> MatrixFacts:
     """The numbers of one matrix of item-specific scores."""
     models = names or [f"m{i}" for i in range(len(x))]
-    specific = Specific(x, np.full(x.shape[:2], habit), "")
+    specific = ItemSpecificScores(x, np.full(x.shape[:2], habit), "")
     rows = model_rows(
         models,
         x,
@@ -261,7 +261,12 @@ def test_above_a_baseline_that_is_the_same_everywhere_a_score_keeps_its_interval
     x = hits(np.full((3, 3), 0.8), 40, rng())
     given = {"nothing": np.zeros((3, 40)), "half": np.full((3, 40), 0.5)}
     row, *_ = model_rows(
-        list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng()
+        list("abc"),
+        x,
+        ItemSpecificScores(x, np.full((3, 3), math.nan), ""),
+        given,
+        tests=3,
+        rng=rng(),
     )
     assert (row.above_baselines["nothing"].low, row.above_baselines["nothing"].high) == (
         row.score.low,
@@ -454,8 +459,8 @@ def test_the_order_of_observers_is_held_against_the_named_models_alone() -> None
     """Two of eight with access are lost in the sum over all eight, whose others are below the fit."""
     centred = np.diag([0.5, 0.5, *[-0.3] * 6]) + 0.01
     assert observers_permuted(centred, rng=rng()).p > 0.05
-    assert named_permuted(centred, [0, 1]).p == pytest.approx(1 / math.perm(8, 2))
-    drawn = named_permuted(np.diag(np.arange(10.0)), list(range(10)))
+    assert permute_observers_of(centred, [0, 1]).p == pytest.approx(1 / math.perm(8, 2))
+    drawn = permute_observers_of(np.diag(np.arange(10.0)), list(range(10)))
     assert not drawn.exact and drawn.p == pytest.approx(1 / 10_000)
 
 

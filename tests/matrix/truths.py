@@ -24,7 +24,7 @@ from scipy import special
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import FloatArray, mode_baseline
-from selfprobe.studies.matrix.habit import ALL_ITEMS, Specific, groups, item_specific
+from selfprobe.studies.matrix.habit import ALL_ITEMS, ItemSpecificScores, groups, item_specific
 from selfprobe.studies.matrix.rows import INFORMED
 from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
@@ -41,7 +41,7 @@ REAL = Path(
 """Where the real replies are, or are not."""
 POSITIONS, NONE = 3, -(10**6)
 """Words of a real reply, and the code of one that it does not have."""
-Drawn = tuple[FloatArray, Specific, dict[str, FloatArray], FloatArray | None]
+Drawn = tuple[FloatArray, ItemSpecificScores, dict[str, FloatArray], FloatArray | None]
 Draw = Callable[[np.random.Generator, int], Drawn]
 """From a generator and a number of items to the scores, what is item-specific of them, the
 baselines' hits, and what the replies of other models get [target, other model, item].
@@ -233,7 +233,7 @@ def cells(form: str, skill: FloatArray, easy: FloatArray) -> FloatArray:
 
 def plain(x: FloatArray) -> Drawn:
     """Scores of which nothing is habit, and no baseline."""
-    return x, Specific(x, np.full(x.shape[:2], np.nan), ""), {}, None
+    return x, ItemSpecificScores(x, np.full(x.shape[:2], np.nan), ""), {}, None
 
 
 def drawn(
@@ -313,7 +313,7 @@ def never(size: int, rng: np.random.Generator, items: int) -> Drawn:
     x, specific, *rest = rights(p, rng, items)
     below = x.copy()
     below[1, 2] = -0.02
-    return x, Specific(below, specific.habit, ""), *rest
+    return x, ItemSpecificScores(below, specific.habit, ""), *rest
 
 
 def alike(
@@ -397,7 +397,7 @@ def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: i
     return x, without_habit(said, truth), modes(truth, seen), stood
 
 
-def without_habit(said: FloatArray, truth: FloatArray) -> Specific:
+def without_habit(said: FloatArray, truth: FloatArray) -> ItemSpecificScores:
     """`specific` of words [model, item, k] of which all items are alike, without tables: a hundred
     times as quick.
     """
@@ -416,7 +416,7 @@ def without_habit(said: FloatArray, truth: FloatArray) -> Specific:
     scores_ = np.where(
         known.any(axis=3), np.nansum(found, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan
     )
-    return Specific(scores_, habit.mean(axis=2), "habit")
+    return ItemSpecificScores(scores_, habit.mean(axis=2), "habit")
 
 
 def worded(
@@ -483,7 +483,7 @@ def modes(truth: FloatArray, alike: Mapping[str, pd.Series]) -> dict[str, FloatA
 
 def specific(
     x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[str, pd.Series]
-) -> Specific:
+) -> ItemSpecificScores:
     """The item-specific scores of words [model, item, k] that were said of oneself and were true."""
     models, names = [f"m{i:02}" for i in range(len(x))], list(alike[ALL_ITEMS].index)
     t, o, i, k = (axis.ravel() for axis in np.indices((*x.shape, truth.shape[2])))

@@ -17,7 +17,7 @@ from selfprobe.papers.effort_curve import effort_points, swept_runs
 from selfprobe.papers.introspectbench import figure3
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
-from selfprobe.studies.matrix.table import read_matrices
+from tests.matrix.read_logs import read_matrices
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
-from selfprobe.papers.similar_replies import closest_replies, measure_similarity, replies_in
+from selfprobe.papers.similar_replies import closest_replies, measure_similarity
+from tests.matrix.read_logs import replies_in
 
 from ..examples.loaded import example
 

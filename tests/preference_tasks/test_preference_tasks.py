@@ -18,7 +18,7 @@ from selfprobe.errors import InputError
 from selfprobe.preference_tasks.direct_scoring import direct_scoring
 from selfprobe.preference_tasks.g_eval import g_eval
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.providers.behaviours.preference import planted_better_text
+from selfprobe.providers.behaviours.preference import planted_quality
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.record import Record
 
@@ -64,7 +64,7 @@ def rows(count: int) -> list[dict[str, Any]]:
             "question": f"What of number {i}?",
             "text_1": a,
             "text_2": b,
-            "label": planted_better_text(a, b),
+            "label": 1 if planted_quality(a) > planted_quality(b) else 2,
         }
         for i, (a, b) in enumerate(texts)
     ]

@@ -78,7 +78,7 @@ def test_a_hand_worked_dilemma() -> None:
     # p = .75, p* = .25, p' = .5: KL(p‖p') = .75 ln 1.5 + .25 ln .5, KL(p‖p*) = ½ ln 3; smoothed
     # (10·.75 + ½)/11 = 8/11.
     found = per_dilemma(decisions([1.0, 0.5, 1.0, 0.5], [0.25] * 4, [0.4, 0.6, 0.5, 0.5]))
-    assert (found.rollouts, found.p, found.p_direct, found.p_predicted) == (4, 0.75, 0.25, 0.5)
+    assert (found.p, found.p_direct, found.p_predicted) == (0.75, 0.25, 0.5)
     assert found.kl_predicted == pytest.approx(0.75 * math.log(1.5) + 0.25 * math.log(0.5))
     assert found.kl_direct == pytest.approx(0.5 * math.log(3))
     assert found.kl_smoothed_direct == pytest.approx(5 / 11 * math.log(8 / 3))

@@ -14,12 +14,12 @@ from sklearn.metrics import roc_auc_score
 from selfprobe.stats.clustered import (
     clustered_auroc,
     clustered_share,
-    crossed,
     detectable_difference,
     difference,
     expected_auroc_half,
     independent_variance,
     resampling_units,
+    two_way_clustered_mean,
 )
 from selfprobe.stats.estimate import clustered_mean
 
@@ -233,7 +233,8 @@ def test_a_difference_of_independent_shares_is_newcombes() -> None:
     first, second = (np.arange(50) < 30).astype(float), (np.arange(50) < 20).astype(float)
     values, where = np.concatenate([first, second]), np.arange(100) < 50
     a, b = (
-        clustered_share(values, np.arange(100), where=side, unit="row") for side in (where, ~where)
+        clustered_share(values, np.arange(100), is_counted=side, unit="row")
+        for side in (where, ~where)
     )
     got = difference((1, a), (-1, b))
     low = math.hypot(a.estimate.value - a.estimate.low, b.estimate.high - b.estimate.value)
@@ -324,7 +325,7 @@ def test_share_intervals_cover_where_clusters_are_few_and_of_unequal_size(
 def test_pairs_of_clusters_of_one_each_have_the_variance_of_independent_pairs() -> None:
     rng = np.random.default_rng(0)
     values = (rng.random(400) < 0.4).astype(float)
-    found = crossed(values, np.arange(400), np.arange(400), unit="prompt")
+    found = two_way_clustered_mean(values, np.arange(400), np.arange(400), unit="prompt")
     alone = clustered_share(values, np.arange(400), unit="prompt").estimate
     assert (found.value, found.low, found.high) == pytest.approx(
         (alone.value, alone.low, alone.high), abs=1e-9
@@ -338,17 +339,21 @@ def test_what_either_side_shares_widens_the_interval() -> None:
         rng.random(400) < special.expit(rng.normal(0, 2, 20)[ours] + rng.normal(0, 2, 20)[theirs])
     ).astype(float)
     pairs, one, both = (
-        crossed(values, a, b, unit="prompt")
+        two_way_clustered_mean(values, a, b, unit="prompt")
         for a, b in ((np.arange(400), np.arange(400)), (ours, np.arange(400)), (ours, theirs))
     )
     assert pairs.high - pairs.low < one.high - one.low < both.high - both.low and both.n == 20
 
 
 def test_differences_lie_in_the_middle_of_their_interval_and_one_cluster_has_none() -> None:
-    found = crossed([1, -1, 0, 0], [0, 1, 2, 3], [0, 1, 2, 3], unit="prompt", signed=True)
+    found = two_way_clustered_mean(
+        [1, -1, 0, 0], [0, 1, 2, 3], [0, 1, 2, 3], unit="prompt", signed=True
+    )
     assert found.value == 0 and found.low == pytest.approx(-found.high)
-    assert math.isnan(crossed([1, 0], [0, 0], [0, 1], unit="prompt").low)
-    assert crossed([math.nan], [0], [0], unit="prompt").reason == "nothing was scored"
+    assert math.isnan(two_way_clustered_mean([1, 0], [0, 0], [0, 1], unit="prompt").low)
+    assert (
+        two_way_clustered_mean([math.nan], [0], [0], unit="prompt").reason == "nothing was scored"
+    )
 
 
 def test_intervals_of_crossed_pairs_hold_the_win_rate() -> None:
@@ -360,7 +365,9 @@ def test_intervals_of_crossed_pairs_hold_the_win_rate() -> None:
             (np.arange(40)[:, None] + np.arange(4)).ravel() % 40,
         )
         odds = -0.5 + rng.normal(0, 1, 40)[ours] - rng.normal(0, 1, 40)[theirs]
-        found = crossed(rng.random(160) < special.expit(odds), ours, theirs, unit="prompt")
+        found = two_way_clustered_mean(
+            rng.random(160) < special.expit(odds), ours, theirs, unit="prompt"
+        )
         held += found.low <= truth <= found.high
     assert 0.93 <= held / 500 <= 0.98
 
@@ -391,7 +398,7 @@ def test_the_difference_that_a_plan_promises_is_seen_in_four_of_five_draws() -> 
         of_side = np.repeat([True, False], 60)
         values, clusters = np.concatenate(sides), np.concatenate([sources, sources + 10])
         parts = [
-            clustered_share(values, clusters, where=where, unit="source")
+            clustered_share(values, clusters, is_counted=where, unit="source")
             for where in (of_side, ~of_side)
         ]
         seen += difference((1, parts[0]), (-1, parts[1])).low > 0

@@ -10,7 +10,12 @@ import pytest
 from scipy import special
 
 from selfprobe.stats.agreement import agreement, cohen_kappa, ece, equivalence, turns_trend
-from selfprobe.stats.clustered import clustered_auroc, clustered_share, crossed, difference
+from selfprobe.stats.clustered import (
+    clustered_auroc,
+    clustered_share,
+    difference,
+    two_way_clustered_mean,
+)
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, effective
 from selfprobe.stats.paired import change
 
@@ -48,7 +53,7 @@ def of_two_labels(sign: float) -> Draw:
     def draw(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
         values = right(rng, n, 0.6)
         ours, others = (
-            clustered_share(values, clusters, where=side, unit="source")
+            clustered_share(values, clusters, is_counted=side, unit="source")
             for side in (labels(n), ~labels(n))
         )
         return difference((0.5, ours), (0.5 * sign, others))
@@ -58,7 +63,7 @@ def of_two_labels(sign: float) -> Draw:
 
 def of_pairs(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
     theirs = np.roll(clusters, n // 3)
-    return crossed(
+    return two_way_clustered_mean(
         rng.choice([-1, -0.5, 0, 0.5, 1], n), clusters, theirs, unit="source", signed=True
     )
 
@@ -160,7 +165,7 @@ def test_what_never_varies_has_a_reason_or_a_width() -> None:
     two = np.repeat([0, 1], 6)
     level = clustered_auroc([True, False] * 6, [0.5] * 12, two).estimate
     assert level.value == 0.5 and level.low < 0.3 < 0.7 < level.high
-    even = crossed([0.5] * 12, two, two, unit="source")
+    even = two_way_clustered_mean([0.5] * 12, two, two, unit="source")
     assert even.value == 0.5 and even.low < 0.3 < 0.7 < even.high
     alike = clustered_mean([1.0, -1.0] * 6, two, interval="t")
     assert alike.value == 0 and alike.low < -1 < 1 < alike.high, (
@@ -184,7 +189,7 @@ def test_two_sources_tell_nothing_of_how_two_shares_go_together() -> None:
     values, clusters = np.array([1, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0.0]), np.repeat([0, 1], 6)
     positive = np.arange(12) % 2 == 0
     ours, others = (
-        clustered_share(values, clusters, where=side, unit="source")
+        clustered_share(values, clusters, is_counted=side, unit="source")
         for side in (positive, ~positive)
     )
     apart = difference((1, ours), (-1, others))

@@ -128,7 +128,7 @@ def parts(rows: pd.DataFrame, by: str) -> list[clustered.Part]:
     said, positive = rows.said.astype(float), rows.positive.to_numpy()
     return [
         *(
-            clustered.clustered_share(said, rows[by], where=side, unit="source")
+            clustered.clustered_share(said, rows[by], is_counted=side, unit="source")
             for side in (positive, ~positive)
         ),
         *(clustered.clustered_auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
@@ -188,8 +188,10 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
                 clustered.difference((1, a), (-1, b)) for a, b in product(parts(rows, by), repeat=2)
             ],
             "crossed": lambda rows, by: [
-                clustered.crossed(rows.lost, rows[by], rows.theirs, unit="source"),
-                clustered.crossed(rows.apart, rows[by], rows.theirs, unit="source", signed=True),
+                clustered.two_way_clustered_mean(rows.lost, rows[by], rows.theirs, unit="source"),
+                clustered.two_way_clustered_mean(
+                    rows.apart, rows[by], rows.theirs, unit="source", signed=True
+                ),
             ],
             "means": lambda rows, by: [
                 estimates.clustered_mean(rows.lost, rows[by]),

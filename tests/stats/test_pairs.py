@@ -78,18 +78,18 @@ def test_residuals_and_their_variances_are_those_of_a_table_of_all_weights(size:
     weights, noise = FitWeights(size), rng(4).random((2, size, size))
     flat = noise.reshape(2, cells)
     own_of_pair = own_weights[target]
-    by_relation = weights.by_relation
+    weighted_sums_by_relation = weights.weighted_sums_by_relation
     assert weights.own_variance(noise) == pytest.approx(flat @ np.square(own_weights).T)
-    assert by_relation(weights.residual**2, noise) == pytest.approx(
+    assert weighted_sums_by_relation(weights.residual**2, noise) == pytest.approx(
         flat @ np.square(residual_weights).T
     )
-    assert by_relation(weights.residual * weights.swapped, noise) == pytest.approx(
+    assert weighted_sums_by_relation(weights.residual * weights.swapped, noise) == pytest.approx(
         flat @ (residual_weights * swapped_weights).T
     )
-    assert by_relation(weights.own * weights.residual, noise) == pytest.approx(
+    assert weighted_sums_by_relation(weights.own * weights.residual, noise) == pytest.approx(
         flat @ (own_of_pair * residual_weights).T
     )
-    assert by_relation(weights.own * weights.swapped, noise) == pytest.approx(
+    assert weighted_sums_by_relation(weights.own * weights.swapped, noise) == pytest.approx(
         flat @ (own_of_pair * swapped_weights).T
     )
     assert weights.fit_variance == pytest.approx(float(np.square(own_weights[0]).sum()) - 1)
@@ -133,11 +133,11 @@ def test_what_is_additive_on_a_scale_is_what_skill_alone_gives(scale: str) -> No
 def test_the_p_is_the_largest_step() -> None:
     found = own_cells(hits(knower(5, 2), 200))
     assert (
-        tuple(found.steps) == STEPS
-        and (found.p == np.max([found.steps[name] for name in STEPS], axis=0)).all()
+        tuple(found.p_by_step) == STEPS
+        and (found.p == np.max([found.p_by_step[name] for name in STEPS], axis=0)).all()
     )
     fitting = [p for p in found.scales.values() if not np.isnan(p).any()]
-    assert fitting and (found.steps["noise"] >= np.max(fitting, axis=0)).all()
+    assert fitting and (found.p_by_step["noise"] >= np.max(fitting, axis=0)).all()
 
 
 # ---- what it must not name, and what it must

@@ -149,7 +149,7 @@ def test_what_is_expected_comes_of_other_targets_at_items_that_as_many_get() -> 
 
 def test_too_few_models_have_no_p_of_this_step() -> None:
     scores = np.ones((3, 3, 5))
-    assert np.isnan(own_cells_of_hits(scores, scores, None).steps[SHARED_ITEMS]).all()
+    assert np.isnan(own_cells_of_hits(scores, scores, None).p_by_step[SHARED_ITEMS]).all()
 
 
 @pytest.mark.filterwarnings("error")

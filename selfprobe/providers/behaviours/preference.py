@@ -33,11 +33,6 @@ def planted_quality(text: str) -> float:
     return 0.5 * 2**-53 + chance("planted quality", text.strip())
 
 
-def planted_better_text(text_1: str, text_2: str) -> int:
-    """Number of the better text, 1 or 2."""
-    return 1 if planted_quality(text_1) > planted_quality(text_2) else 2
-
-
 def perceived(mind: Mind, text: str) -> float:
     """Quality of a text in the judge's eyes, N(0, 1); equal at every seed."""
     correlation = math.sin(math.pi * (mind.settings["prefers"] - 0.5))

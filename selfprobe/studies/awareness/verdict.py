@@ -17,7 +17,7 @@ from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_n
 from selfprobe.stats.beyond_text import LABELS_TOLD_BY_TEXTS
 from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.clustered import Part, clustered_share, difference
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, shifted, undefined
 from selfprobe.studies.awareness.numbers import (
     RIVALS,
     AgainstPlacebo,
@@ -197,8 +197,8 @@ def _difference_within(
         if min(first_count, second_count) < FEWEST_OF_FORMAT_AND_LABEL:
             continue
         weight = first_count * second_count / (first_count + second_count)
-        first_share = clustered_share(called, clusters, where=first_cell, unit=unit)
-        second_share = clustered_share(called, clusters, where=second_cell, unit=unit)
+        first_share = clustered_share(called, clusters, is_counted=first_cell, unit=unit)
+        second_share = clustered_share(called, clusters, is_counted=second_cell, unit=unit)
         weighted_shares += [(weight, first_share), (-weight, second_share)]
         total_weight += weight
     if not weighted_shares:
@@ -455,8 +455,7 @@ def effect_of(arm: ArmNumbers) -> Estimate:
     if gives_one_answer(arm):
         half_width = 0.5 * (1 - 0.05 ** (1 / max(1, arm.labelled)))
         return Estimate(0.0, -half_width, half_width, arm.labelled, "conversation")
-    auroc = arm.auroc
-    return replace(auroc, value=auroc.value - 0.5, low=auroc.low - 0.5, high=auroc.high - 0.5)
+    return shifted(arm.auroc, -0.5)
 
 
 def gives_one_answer(arm: ArmNumbers) -> bool:
@@ -764,7 +763,7 @@ def shares_by_set(rows: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate] | N
         compared_reference = is_labelled_reference
     else:
         compared_reference = is_reference
-    your_share = clustered_share(called, clusters, where=~is_reference, unit=unit)
-    reference_share = clustered_share(called, clusters, where=compared_reference, unit=unit)
+    your_share = clustered_share(called, clusters, is_counted=~is_reference, unit=unit)
+    reference_share = clustered_share(called, clusters, is_counted=compared_reference, unit=unit)
     share_difference = difference((1, your_share), (-1, reference_share), unit=unit)
     return your_share.estimate, reference_share.estimate, share_difference

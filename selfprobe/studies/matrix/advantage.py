@@ -29,7 +29,7 @@ EXACT_MODELS = 8
 """Largest number of models of which all assignments of observers to targets are enumerated
 (40,320).
 """
-RESAMPLES = 9_999
+PERMUTATIONS = 9_999
 
 
 @dataclass(frozen=True)
@@ -295,36 +295,37 @@ def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Perm
         trace,
         permutation_type="pairings",
         vectorized=True,
-        n_resamples=math.factorial(size) if is_exact else RESAMPLES,
+        n_resamples=math.factorial(size) if is_exact else PERMUTATIONS,
         alternative="greater",
         rng=rng,
     )
     return Permutation(float(test.pvalue), len(test.null_distribution), is_exact)
 
 
-def named_permuted(
-    centred: FloatArray, named: Sequence[int], *, rng: np.random.Generator | None = None
+def permute_observers_of(
+    centred: FloatArray, model_indices: Sequence[int], *, rng: np.random.Generator | None = None
 ) -> Permutation:
     """One-sided permutation test of the sum of the named models' own centred cells, over the order
     of observers.
 
     Args:
         centred: Double-centred cell means [target, observer].
-        named: Places of the named models.
+        model_indices: Indices of the named models.
         rng: Draws orders where there are more than can be enumerated. Default: a fixed seed.
     """
-    size, count = len(centred), len(named)
+    size = len(centred)
+    count = len(model_indices)
     orders = math.perm(size, count)
     is_exact = orders <= math.factorial(EXACT_MODELS)
     if is_exact:
         observers = np.array(list(itertools.permutations(range(size), count)))
     else:
         generator = rng or np.random.default_rng(0)
-        identity = np.tile(np.arange(size), (RESAMPLES, 1))
+        identity = np.tile(np.arange(size), (PERMUTATIONS, 1))
         drawn = generator.permuted(identity, axis=1)[:, :count]
-        observers = np.concatenate([np.array([named]), drawn])
-    sums = np.round(centred[np.asarray(named), observers].sum(axis=1), 12)
-    observed = np.round(centred[named, named].sum(), 12)
+        observers = np.concatenate([np.array([model_indices]), drawn])
+    sums = np.round(centred[np.asarray(model_indices), observers].sum(axis=1), 12)
+    observed = np.round(centred[model_indices, model_indices].sum(), 12)
     return Permutation(float((sums >= observed).mean()), len(observers), is_exact)
 
 

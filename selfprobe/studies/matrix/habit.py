@@ -109,12 +109,12 @@ def _topics(texts: pd.Series) -> pd.Series:
 
 SHIFTED_ORDERS = 12
 """Mismatched orders of the items, for tasks that score all decisions of an item together."""
-CELL = ["target", "observer"]
+PAIR_COLUMNS = ["target", "observer"]
 Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Specific:
+class ItemSpecificScores:
     """Result of `item_specific`."""
 
     scores: FloatArray
@@ -125,47 +125,48 @@ class Specific:
     """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
     taken_off: str
     """Description of what was taken off; empty where nothing was."""
-    by: tuple[Mapping[str, float], ...] = ()
+    habit_by_feature: tuple[Mapping[str, float], ...] = ()
     """Each model's habit on itself by what the items have in common; the largest is what was taken
     off.
     """
 
-    def of(self, models: Sequence[int]) -> "Specific":
-        """The same result for these models alone, by their places."""
+    def for_models(self, models: Sequence[int]) -> "ItemSpecificScores":
+        """The same result for these models alone, by their indices."""
         square = np.ix_(models, models)
         chosen = replace(self, scores=self.scores[square], habit=self.habit[square])
-        if not self.by:
+        if not self.habit_by_feature:
             return chosen
-        return replace(chosen, by=tuple(self.by[i] for i in models))
+        return replace(chosen, habit_by_feature=tuple(self.habit_by_feature[i] for i in models))
 
 
 def item_specific(
     rows: pd.DataFrame,
     matrix: TaskMatrix,
     measure: Measure,
-    alike: Mapping[str, pd.Series] | None = None,
-) -> Specific:
+    groups_by_feature: Mapping[str, pd.Series] | None = None,
+) -> ItemSpecificScores:
     """The item-specific scores of a matrix.
 
     Args:
         rows: Decisions of the task.
         matrix: Its scores.
         measure: Its grading rule.
-        alike: Result of `groups`: what is seen → item → group. Default: all items are one group.
+        groups_by_feature: Result of `groups`: what is seen → item → group. Default: all items are one group.
     """
-    groups_by_feature = alike or {ALL_ITEMS: pd.Series("", matrix.items)}
+    if not groups_by_feature:
+        groups_by_feature = {ALL_ITEMS: pd.Series("", matrix.items)}
     taken_off = "the same answers compared with what the target did at other items"
     if len(groups_by_feature) > 1:
         features = ", ".join(list(groups_by_feature)[1:])
         taken_off += f" that are alike (in {features}, where that takes off more)"
 
-    no_habit = Specific(matrix.scores, np.full(matrix.scores.shape[:2], np.nan), "")
+    no_habit = ItemSpecificScores(matrix.scores, np.full(matrix.scores.shape[:2], np.nan), "")
     is_paired = (rows.value.notna() & rows.truth.notna() & rows.said.notna()).to_numpy()
     if measure.item_scores is not None:
         # There are no rows where every cell is a hole.
         if rows.empty or not set(rows.key) <= set(measure.sides):
             return no_habit
-        specific = _shifted(rows, matrix, measure, _kinds(groups_by_feature, matrix))
+        specific = _shifted_pairs(rows, matrix, measure, _kinds(groups_by_feature, matrix))
     elif is_paired.any():
         specific = _by_pairs(rows, is_paired, matrix, measure, groups_by_feature)
     elif rows.floor.notna().any():
@@ -177,20 +178,20 @@ def item_specific(
     return replace(specific, scores=scores, taken_off=taken_off)
 
 
-def _above_floor(rows: pd.DataFrame, matrix: TaskMatrix) -> Specific:
+def _above_floor(rows: pd.DataFrame, matrix: TaskMatrix) -> ItemSpecificScores:
     """Scores less the floor of each decision."""
     rows_above_floor = rows.assign(value=rows.value - rows.floor)
-    item_rows = rows_above_floor.groupby([*CELL, "item"])
+    item_rows = rows_above_floor.groupby([*PAIR_COLUMNS, "item"])
     item_means = item_rows[["value", "floor"]].mean()
     habit = _item_means(_grid(item_means.floor, matrix))
-    return Specific(_grid(item_means.value, matrix), habit, "")
+    return ItemSpecificScores(_grid(item_means.value, matrix), habit, "")
 
 
-def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
+def _kinds(groups_by_feature: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
     """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort
     of groups.
     """
-    item_kinds = alike.get("kind", alike[ALL_ITEMS])
+    item_kinds = groups_by_feature.get("kind", groups_by_feature[ALL_ITEMS])
     return item_kinds.reindex(matrix.items).fillna("").astype(str)
 
 
@@ -199,8 +200,8 @@ def _by_pairs(
     is_paired: npt.NDArray[np.bool_],
     matrix: TaskMatrix,
     measure: Measure,
-    alike: Mapping[str, pd.Series],
-) -> Specific:
+    groups_by_feature: Mapping[str, pd.Series],
+) -> ItemSpecificScores:
     """All mismatched pairs of a cell and key, exactly.
 
     Args:
@@ -208,7 +209,7 @@ def _by_pairs(
         is_paired: [row]: True for those with a value, a truth and a prediction.
         matrix: Its scores.
         measure: Its grading rule.
-        alike: Result of `groups`.
+        groups_by_feature: Result of `groups`.
     """
     model_count = len(matrix.models)
     item_count = len(matrix.items)
@@ -226,12 +227,13 @@ def _by_pairs(
     truth_codes = _codes(truths, texts)
     group_by_item = {
         feature: pd.factorize(item_groups.reindex(item_names))[0]
-        for feature, item_groups in alike.items()
+        for feature, item_groups in groups_by_feature.items()
     }
 
     grid_size = model_count**2 * item_count
     sums_by_feature = {
-        feature: _HabitSums(np.zeros(grid_size), np.zeros(grid_size)) for feature in alike
+        feature: _HabitSums(np.zeros(grid_size), np.zeros(grid_size))
+        for feature in groups_by_feature
     }
     counts = np.zeros(grid_size)
     key_codes, keys = pd.factorize(rows.key[is_paired], sort=True)
@@ -275,7 +277,7 @@ class _HabitSums:
 
 def _less_largest_habit(
     sums_by_feature: Mapping[str, _HabitSums], counts: FloatArray, matrix: TaskMatrix
-) -> Specific:
+) -> ItemSpecificScores:
     """Item-specific scores by what takes off most of each target's own habit.
 
     Args:
@@ -305,7 +307,7 @@ def _less_largest_habit(
         largest_feature = max(defined_features, key=own_habit.__getitem__, default=ALL_ITEMS)
         scores[model] = scores_by_feature[largest_feature][model]
         habit[model] = habit_by_feature[largest_feature][model]
-    return Specific(scores, habit, "", tuple(own_habits))
+    return ItemSpecificScores(scores, habit, "", tuple(own_habits))
 
 
 def _codes(column: pd.Series, names: pd.Index) -> Codes:
@@ -394,9 +396,9 @@ class _BlockDecisions:
         return matches_in_group - matches_in_item
 
 
-def _occurrences(codes: Codes, among: Codes) -> FloatArray:
-    """Number of times each of `codes` is in `among`."""
-    ordered = np.sort(among)
+def _occurrences(codes: Codes, counted_codes: Codes) -> FloatArray:
+    """Number of times each of `codes` is in `counted_codes`."""
+    ordered = np.sort(counted_codes)
     first_places = np.searchsorted(ordered, codes, "left")
     end_places = np.searchsorted(ordered, codes, "right")
     return np.asarray(end_places - first_places, dtype=float)
@@ -415,9 +417,9 @@ def _without_habit(
     return np.asarray(specific), np.asarray(habit)
 
 
-def _shifted(
+def _shifted_pairs(
     rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, item_kinds: pd.Series
-) -> Specific:
+) -> ItemSpecificScores:
     """Pairs of some shifted orders, for tasks whose score needs all decisions of an item."""
     assert measure.item_scores is not None
     rng = np.random.default_rng(0)
@@ -450,7 +452,7 @@ def _shifted(
         is_of_kind = (item_kinds == kind).to_numpy()
         kind_habit[:, :, is_of_kind] = habit[:, :, is_of_kind].mean(axis=2, keepdims=True)
     scores = matrix.scores - habit - habit_of_act + kind_habit
-    return Specific(scores, habit.mean(axis=2), "")
+    return ItemSpecificScores(scores, habit.mean(axis=2), "")
 
 
 def _orders(item_kinds: pd.Series, rng: np.random.Generator, count: int) -> list[Codes]:

@@ -25,7 +25,7 @@ from selfprobe.studies.matrix.advantage import (
     total_of,
     wilcoxon_models,
 )
-from selfprobe.studies.matrix.habit import groups, item_specific
+from selfprobe.studies.matrix.habit import ItemSpecificScores, groups, item_specific
 from selfprobe.studies.matrix.rows import (
     InformedObserver,
     ModelRow,
@@ -42,7 +42,7 @@ from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims, relativ
 from selfprobe.study._registry import measures, takes_about
 from selfprobe.text import busy
 
-RESAMPLES = 1000
+CAPABILITY_RESAMPLES = 1000
 """Number of resamples of the capability control's bootstrap; each matches all models anew."""
 
 
@@ -195,32 +195,40 @@ def _analyse_task(
 ) -> TaskAnalysis:
     """The numbers of a task; its claims are made when all tasks are known (`_with_claims`)."""
     busy.set_stage(f"{matrix.task}: statistics")
-    measure = measures()[matrix.task]
-    models = complete_models(matrix)
-    places = [matrix.models.index(model) for model in models]
-    cluster_of_item = item_clusters(results, matrix)
     decisions = counted_rows(results, matrix)
-    alike = alike_items(results, matrix)
-    informed = informed_observers(results, matrix)
-    specific = item_specific(decisions, matrix, measure, alike).of(places)
-    specific = replace(specific, scores=cluster_means(specific.scores, cluster_of_item))
+    analysis = _empty_analysis(results, matrix, decisions)
+    models = analysis.models
+    model_indices = [matrix.models.index(model) for model in models]
+    groups_by_feature = alike_items(results, matrix)
+    measure = measures()[matrix.task]
+    all_specific = item_specific(decisions, matrix, measure, groups_by_feature)
+    specific = all_specific.for_models(model_indices)
+    specific = replace(specific, scores=cluster_means(specific.scores, analysis.cluster_of_item))
+    analysis = replace(analysis, taken_off=specific.taken_off)
+    if len(models) < 2:
+        return analysis
+    return _compared_analysis(results, analysis, specific, groups_by_feature, test_count, rng)
+
+
+def _empty_analysis(results: Results, matrix: TaskMatrix, decisions: pd.DataFrame) -> TaskAnalysis:
+    """The analysis of a task of which no models are compared yet."""
+    models = complete_models(matrix)
+    cluster_of_item = item_clusters(results, matrix)
     reasons = list(_reason_by_empty_cell(matrix).items())[:3]
     holes = [_hole_text(target, observer, reason) for (target, observer), reason in reasons]
-
     chance = math.nan
     if "chance" in decisions:
         chance = float(decisions.chance.mean())
-    left_out = tuple(model for model in matrix.models if model not in models)
 
     no_advantage = undefined("fewer than two models are complete")
-    analysis = TaskAnalysis(
+    return TaskAnalysis(
         task=matrix.task,
         matrix=matrix,
         models=tuple(models),
-        left_out=left_out,
+        left_out=tuple(model for model in matrix.models if model not in models),
         holes="; ".join(holes),
         cluster_of_item=cluster_of_item,
-        cells=_cells(results, matrix, cluster_of_item),
+        cells=_cell_table(results, matrix, cluster_of_item),
         chance=chance,
         advantage=None,
         capability=None,
@@ -229,22 +237,44 @@ def _analyse_task(
         worst=(math.nan, math.nan),
         permutation=Permutation(math.nan, 0, True),
         centred=np.full((len(models), len(models)), np.nan),
-        taken_off=specific.taken_off,
+        taken_off="",
         rows=(),
         rows_p_holm=(),
-        informed=informed,
+        informed=informed_observers(results, matrix),
         reason_by_missing_baseline=baselines_left_out(results, matrix.task, {}),
         test=None,
         p=math.nan,
         p_holm=math.nan,
     )
-    if len(models) < 2:
-        return analysis
 
-    scores = cluster_means(matrix.scores[np.ix_(places, places)], cluster_of_item)
+
+def _compared_analysis(
+    results: Results,
+    analysis: TaskAnalysis,
+    specific: ItemSpecificScores,
+    groups_by_feature: Mapping[str, pd.Series],
+    test_count: int,
+    rng: np.random.Generator,
+) -> TaskAnalysis:
+    """The analysis with all that compares two models or more.
+
+    Args:
+        results: Tables of the runs.
+        analysis: Result of `_empty_analysis`.
+        specific: Item-specific scores [target, observer, cluster] of its complete models.
+        groups_by_feature: Result of `alike_items`.
+        test_count: Number of models of all tasks.
+        rng: Draws, in an order that numbers depend on.
+    """
+    matrix = analysis.matrix
+    models = analysis.models
+    cluster_of_item = analysis.cluster_of_item
+    model_indices = [matrix.models.index(model) for model in models]
+    model_scores = matrix.scores[np.ix_(model_indices, model_indices)]
+    scores = cluster_means(model_scores, cluster_of_item)
     advantage = self_advantage(scores, models, rng=rng)
-    item_hits = baseline_hits(results, matrix, models, alike)
-    item_hits |= informed_hits(informed, models, len(matrix.items))
+    item_hits = baseline_hits(results, matrix, models, groups_by_feature)
+    item_hits |= informed_hits(analysis.informed, models, len(matrix.items))
     hits = {name: cluster_means(item_hit, cluster_of_item) for name, item_hit in item_hits.items()}
     replying_models = models_with_replies(results, matrix, models)
     stand_ins = stand_in_scores(results, matrix, models, replying_models)
@@ -253,11 +283,12 @@ def _analyse_task(
 
     # These draw from one generator, as does `self_advantage`: another order moves their numbers.
     total = total_of(specific.scores, models)
-    centred, permutation = analysis.centred, analysis.permutation
+    centred = analysis.centred
+    permutation = analysis.permutation
     if total.n:
         centred = double_centre(np.nanmean(specific.scores, axis=2))
         permutation = observers_permuted(centred, rng=rng)
-    capability = capability_control(scores, rng=rng, resamples=RESAMPLES)
+    capability = capability_control(scores, rng=rng, resamples=CAPABILITY_RESAMPLES)
     rows = model_rows(
         models,
         scores,
@@ -265,7 +296,7 @@ def _analyse_task(
         hits,
         tests=test_count,
         rng=rng,
-        graded=measure.graded,
+        graded=measures()[matrix.task].graded,
         stand_ins=stand_ins,
         stand_in_names=replying_models,
     )
@@ -356,11 +387,11 @@ def unscored_cells(matrix: TaskMatrix) -> set[tuple[str, str]]:
 def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
     """The paper's test of the models' own scores against the means of the others on them."""
     means = advantage.means
-    means_of_others = [np.delete(row, place).mean() for place, row in enumerate(means)]
+    means_of_others = [np.delete(row, model_index).mean() for model_index, row in enumerate(means)]
     return wilcoxon_models(np.diag(means), means_of_others)
 
 
-def _cells(
+def _cell_table(
     results: Results, matrix: TaskMatrix, cluster_of_item: npt.NDArray[np.intp]
 ) -> pd.DataFrame:
     """The table `TaskAnalysis.cells`."""
@@ -370,10 +401,10 @@ def _cells(
     reasoned_by_pair = decisions.reasoned.groupby(pairs).mean().to_dict()
     unit = unit_name(cluster_of_item)
     cells = []
-    for target_place, observer_place in np.ndindex(matrix.scores.shape[:2]):
-        scores = matrix.scores[target_place, observer_place]
+    for target_index, observer_index in np.ndindex(matrix.scores.shape[:2]):
+        scores = matrix.scores[target_index, observer_index]
         estimate = clustered_mean(scores, cluster_of_item, unit=unit)
-        pair = (matrix.models[target_place], matrix.models[observer_place])
+        pair = (matrix.models[target_index], matrix.models[observer_index])
         no_hole = "" if estimate.n else "nothing was scored"
         cells.append(
             {

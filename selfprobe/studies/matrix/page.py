@@ -66,7 +66,7 @@ from selfprobe.studies.matrix.table import Results, matrices_of
 from selfprobe.studies.matrix.verdict import (
     MATRIX_WORDS,
     NEAR_COPY_CAUTION,
-    SMALLEST_ADVANTAGE,
+    SMALLEST_OWN_ADVANTAGE,
     MatrixFacts,
     matrix_claims,
 )
@@ -618,7 +618,7 @@ METHOD_TERMS = (
         "Yes where every check under Why holds: the own cell stands out above skill, noise and "
         "the spread of all other pairs, item-specific, and the score is above each competitor's. "
         "Unscored replies of its own count as wrong, and each p is corrected by Holm over all "
-        f"models and tasks. No where the advantage is shown to be below {SMALLEST_ADVANTAGE:.2f}, "
+        f"models and tasks. No where the advantage is shown to be below {SMALLEST_OWN_ADVANTAGE:.2f}, "
         "or a competitor to reach as much. Else these data cannot decide it: the check that is "
         "open says what would.",
     ),
@@ -760,7 +760,7 @@ def _runs_section(results: Results) -> Section:
 
 
 def _remarks(results: Results) -> list[str]:
-    """Remarks on how models answered, by task (see `sent.remarks_in`), and on samples that are
+    """Remarks on how models answered, by task (see `reply_notes.remarks_in`), and on samples that are
     invalidated.
     """
     remarks = list[str]()

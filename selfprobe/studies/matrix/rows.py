@@ -30,7 +30,14 @@ import pandas as pd
 from scipy import special
 
 from selfprobe.scorers.decision import Measure
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
+from selfprobe.stats.estimate import (
+    Estimate,
+    FloatArray,
+    clustered_mean,
+    mode_baseline,
+    shifted,
+    undefined,
+)
 from selfprobe.stats.lone_answers import LoneAnswers, lone_answers
 from selfprobe.stats.pairs import (
     CONDITIONAL_STEPS,
@@ -44,7 +51,7 @@ from selfprobe.stats.pairs import (
 )
 from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
-from selfprobe.studies.matrix.habit import ALL_ITEMS, Specific
+from selfprobe.studies.matrix.habit import ALL_ITEMS, ItemSpecificScores
 from selfprobe.studies.matrix.table import Results, TaskMatrix, incomparable_cells, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
@@ -115,8 +122,8 @@ def powers(
     if size > MOST_MODELS_TOGETHER:
         part_count = math.ceil(size / MOST_MODELS_TOGETHER)
         powers_by_model: list[Power] = []
-        for places in np.array_split(np.arange(size), part_count):
-            part = x[np.ix_(places, places)]
+        for model_indices in np.array_split(np.arange(size), part_count):
+            part = x[np.ix_(model_indices, model_indices)]
             powers_by_model += powers(part, tests=tests, rng=rng, floor=floor, alpha=alpha)
         return tuple(powers_by_model)
 
@@ -218,36 +225,36 @@ def _drawing(
         taken_off: What was taken off each score.
     """
     cells = len(expected)
-    own = np.arange(0, cells, math.isqrt(cells) + 1)
+    diagonal = np.arange(0, cells, math.isqrt(cells) + 1)
     matrix_count = max(LEAST_DRAWN_MATRICES, DRAWN_CELLS // cells)
     values, vectors = np.linalg.eigh(measured.factor[0] @ measured.factor[0].T)
     noise_factor = vectors * np.sqrt(np.maximum(values, 0))
     noise = rng.normal(size=(matrix_count, cells)) @ noise_factor.T
     pair_effects = pair_spread * rng.normal(size=(matrix_count, cells))
 
-    own_counts = measured.count[0, own]
-    own_variances = np.maximum(measured.variance[0, own] * own_counts, 1e-12)
+    own_counts = measured.count[0, diagonal]
+    own_variances = np.maximum(measured.variance[0, diagonal] * own_counts, 1e-12)
     share_limits = 0.5 / own_counts
 
     def own_widths(means: FloatArray) -> FloatArray:
         """Standard deviations of own scores with these means, in units of those that there are."""
         shares = np.clip(means + taken_off, share_limits, 1 - share_limits)
-        measured_shares = measured.mean[0, own] + taken_off
+        measured_shares = measured.mean[0, diagonal] + taken_off
         measured_shares = np.clip(measured_shares, share_limits, 1 - share_limits)
         ratios = shares * (1 - shares) / (measured_shares * (1 - measured_shares))
         return np.asarray(np.sqrt(np.minimum(ratios, 0.25 / own_variances)))
 
     def draw_matrices(effect: float, item_multiple: float) -> Moments:
         expected_means = expected.copy()
-        expected_means[own] = np.minimum(expected[own] + effect, 1 - taken_off)
+        expected_means[diagonal] = np.minimum(expected[diagonal] + effect, 1 - taken_off)
         noise_widths = np.ones(cells)
-        noise_widths[own] = own_widths(expected_means[own])
+        noise_widths[diagonal] = own_widths(expected_means[diagonal])
         scaled_noise = noise * noise_widths / math.sqrt(item_multiple)
         means = expected_means + pair_effects + scaled_noise
 
         # An own cell that comes out near 1 is also measured with less noise.
         factor_widths = np.ones(means.shape)
-        factor_widths[:, own] = own_widths(means[:, own])
+        factor_widths[:, diagonal] = own_widths(means[:, diagonal])
         return replace(
             measured,
             mean=means,
@@ -261,8 +268,8 @@ def _drawing(
 
 def _named_share(drawn: Moments, floor: bool, level: float) -> FloatArray:
     """Share of matrices in which a model is named, [model]."""
-    steps = steps_of(drawn, floor=floor).steps
-    largest_p = np.max(list(steps.values()), axis=0)
+    p_by_step = steps_of(drawn, floor=floor).p_by_step
+    largest_p = np.max(list(p_by_step.values()), axis=0)
     return np.asarray((largest_p < level).mean(axis=0))
 
 
@@ -386,8 +393,8 @@ def _informed_observer(
     items = np.arange(len(matrix.items))
     own_scores = np.full(len(items), np.nan)
     if target in matrix.models:
-        place = matrix.models.index(target)
-        own_scores = matrix.scores[place, place]
+        model_index = matrix.models.index(target)
+        own_scores = matrix.scores[model_index, model_index]
     interval: Interval = "difference" if measures()[matrix.task].graded else "t"
     return InformedObserver(
         target=target,
@@ -426,10 +433,10 @@ def informed_hits(
     """
     hits = np.full((len(models), items), np.nan)
     has_observer = False
-    for place, model in enumerate(models):
+    for model_index, model in enumerate(models):
         observer = closest_informed(observers, model)
         if observer is not None:
-            hits[place] = observer.scores
+            hits[model_index] = observer.scores
             has_observer = True
     return {INFORMED: hits} if has_observer else {}
 
@@ -466,7 +473,7 @@ class ModelRow:
     """Other model → score on itself minus what that model's own replies get as predictions, on the
     same items.
     """
-    steps: Mapping[str, float]
+    p_by_step: Mapping[str, float]
     """Step of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
     scales: Mapping[str, float]
     """Scale → one-sided p that its own cell is above what skill and predictability give and the
@@ -486,20 +493,19 @@ class ModelRow:
     """Power of this matrix for this model."""
 
     @property
-    def above_fit(self) -> float:
-        """The value of `advantage`."""
-        return self.advantage.value
-
-    @property
     def test_p(self) -> float:
         """p for the claim that its own cell stands out above skill, noise and pairs, without any
         baseline.
         """
-        return float(np.max(list(self.steps.values())))
+        return float(np.max(list(self.p_by_step.values())))
 
     def p_of(self, step: str) -> float:
         """p of a step; NaN where nothing in the matrix calls for it."""
-        return math.nan if step in CONDITIONAL_STEPS and self.steps[step] == 0 else self.steps[step]
+        return (
+            math.nan
+            if step in CONDITIONAL_STEPS and self.p_by_step[step] == 0
+            else self.p_by_step[step]
+        )
 
     @property
     def stand_in_scores(self) -> Mapping[str, float]:
@@ -556,9 +562,7 @@ def _score_above(scores: FloatArray, hits: FloatArray, interval: Interval) -> Es
     """
     items = np.arange(len(scores))
     if np.ptp(hits) == 0:
-        score = clustered_mean(scores, items)
-        hit = float(hits[0])
-        return replace(score, value=score.value - hit, low=score.low - hit, high=score.high - hit)
+        return shifted(clustered_mean(scores, items), -float(hits[0]))
     return clustered_mean(scores - hits, items, interval=interval)
 
 
@@ -580,7 +584,7 @@ def above_zero(estimate: Estimate) -> float:
 def model_rows(
     models: Sequence[str],
     scores: FloatArray,
-    specific: Specific,
+    specific: ItemSpecificScores,
     hits: Mapping[str, FloatArray],
     *,
     tests: int,
@@ -610,10 +614,10 @@ def model_rows(
         return ()
     tested_scores = with_own_missing(specific)
     has_floor = not graded and not specific.taken_off
-    lone_answers_by_place: dict[int, LoneAnswers] = {}
+    lone_answers_by_index: dict[int, LoneAnswers] = {}
     if graded:
         evidence = own_cells_of_hits(tested_scores, scores, stand_ins)
-        lone_answers_by_place = dict(enumerate(lone_answers(scores, stand_ins)))
+        lone_answers_by_index = dict(enumerate(lone_answers(scores, stand_ins)))
     else:
         evidence = own_cells(tested_scores, floor=has_floor)
     power_by_model = (NO_POWER,) * size
@@ -622,25 +626,25 @@ def model_rows(
 
     interval: Interval = "difference" if graded else "t"
     rows = list[ModelRow]()
-    for place, model in enumerate(models):
+    for model_index, model in enumerate(models):
         replies_of_others: dict[str, FloatArray] = {}
         if stand_ins is not None:
             names = stand_in_names or models
-            replies_of_others = dict(zip(names, stand_ins[place], strict=True))
+            replies_of_others = dict(zip(names, stand_ins[model_index], strict=True))
             replies_of_others.pop(model)
         baseline_hits_on_model = {
-            name: hits_by_target[place] for name, hits_by_target in hits.items()
+            name: hits_by_target[model_index] for name, hits_by_target in hits.items()
         }
         row = _model_row(
             models,
-            place,
+            model_index,
             scores,
             specific,
             baseline_hits_on_model,
             replies_of_others,
             evidence,
-            lone_answers_by_place.get(place),
-            power_by_model[place],
+            lone_answers_by_index.get(model_index),
+            power_by_model[model_index],
             interval,
         )
         rows.append(row)
@@ -649,9 +653,9 @@ def model_rows(
 
 def _model_row(
     models: Sequence[str],
-    place: int,
+    model_index: int,
     scores: FloatArray,
-    specific: Specific,
+    specific: ItemSpecificScores,
     baseline_hits: Mapping[str, FloatArray],
     replies_of_others: Mapping[str, FloatArray],
     evidence: OwnCells,
@@ -659,11 +663,11 @@ def _model_row(
     power: Power,
     interval: Interval,
 ) -> ModelRow:
-    """The row of the model at a place.
+    """The row of one model.
 
     Args:
         models: Names of the models.
-        place: Place of this model among them.
+        model_index: Index of this model among them.
         scores: [target, observer, item].
         specific: Item-specific scores of the same cells.
         baseline_hits: Baseline → what it gets right of this model, [item].
@@ -674,11 +678,11 @@ def _model_row(
         interval: Of differences of scores.
     """
     items = np.arange(scores.shape[2])
-    own_scores = scores[place, place]
-    own_specific = specific.scores[place, place]
+    own_scores = scores[model_index, model_index]
+    own_specific = specific.scores[model_index, model_index]
 
-    target_means = np.nanmean(scores[place], axis=1)
-    rival_means = np.where(np.arange(len(models)) == place, -math.inf, target_means)
+    target_means = np.nanmean(scores[model_index], axis=1)
+    rival_means = np.where(np.arange(len(models)) == model_index, -math.inf, target_means)
     rival = int(np.argmax(rival_means))
 
     above_baselines = {
@@ -702,23 +706,23 @@ def _model_row(
     }
 
     return ModelRow(
-        model=models[place],
+        model=models[model_index],
         score=clustered_mean(own_scores, items),
         specific=clustered_mean(own_specific, items, interval=interval),
-        habit=float(specific.habit[place, place]),
-        habits=specific.by[place] if specific.by else {},
+        habit=float(specific.habit[model_index, model_index]),
+        habits=specific.habit_by_feature[model_index] if specific.habit_by_feature else {},
         rival=models[rival],
         rival_score=float(target_means[rival]),
-        over_rival=_score_above(own_scores, scores[place, rival], interval),
+        over_rival=_score_above(own_scores, scores[model_index, rival], interval),
         above_baselines=_with_items(above_baselines),
         where_missed=where_missed,
         guess=clustered_mean(best_guess, items),
         stand_ins=_with_items(above_replies),
-        steps=_at_place(evidence.steps, place),
-        scales=_at_place(evidence.scales, place),
-        advantage=_own_advantage(evidence, place, len(items)),
+        p_by_step=_p_of_model(evidence.p_by_step, model_index),
+        scales=_p_of_model(evidence.scales, model_index),
+        advantage=_own_advantage(evidence, model_index, len(items)),
         pairs=evidence.spread,
-        outsider=bool(evidence.outsider[place]),
+        outsider=bool(evidence.outsider[model_index]),
         lone_answers=known_lone_answers,
         power=power,
     )
@@ -729,23 +733,23 @@ def _with_items(estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
     return {name: estimate for name, estimate in estimates.items() if estimate.n}
 
 
-def _at_place(p_values: Mapping[str, FloatArray], place: int) -> dict[str, float]:
+def _p_of_model(p_values: Mapping[str, FloatArray], model_index: int) -> dict[str, float]:
     """Name → p of one model, from arrays [model]."""
-    return {name: float(p_of_models[place]) for name, p_of_models in p_values.items()}
+    return {name: float(p_of_models[model_index]) for name, p_of_models in p_values.items()}
 
 
-def _own_advantage(evidence: OwnCells, place: int, items: int) -> Estimate:
+def _own_advantage(evidence: OwnCells, model_index: int, items: int) -> Estimate:
     """The advantage of a model on itself over what skill and predictability give."""
-    advantage = float(evidence.advantage[place])
+    advantage = float(evidence.advantage[model_index])
     if math.isnan(advantage):
         reason = f"{FEWEST_MODELS} models and items that all observers score are the least"
         return undefined(reason, n=items)
-    low = float(evidence.advantage_low[place])
-    high = float(evidence.advantage_high[place])
+    low = float(evidence.advantage_low[model_index])
+    high = float(evidence.advantage_high[model_index])
     return Estimate(advantage, low, high, items, "item")
 
 
-def with_own_missing(specific: Specific) -> FloatArray:
+def with_own_missing(specific: ItemSpecificScores) -> FloatArray:
     """The item-specific scores with each model's own missing ones as wrong, where another observer
     has one.
 
@@ -753,11 +757,11 @@ def with_own_missing(specific: Specific) -> FloatArray:
     is known, the test itself counts what is missing as the worst score that there is.
     """
     scores = specific.scores.copy()
-    own = np.arange(len(scores))
-    wrong_scores = -specific.habit[own, own][:, None]
+    diagonal = np.arange(len(scores))
+    wrong_scores = -specific.habit[diagonal, diagonal][:, None]
     has_act = ~np.isnan(scores).all(axis=1)
-    counts_as_wrong = np.isnan(scores[own, own]) & has_act & ~np.isnan(wrong_scores)
-    scores[own, own] = np.where(counts_as_wrong, wrong_scores, scores[own, own])
+    counts_as_wrong = np.isnan(scores[diagonal, diagonal]) & has_act & ~np.isnan(wrong_scores)
+    scores[diagonal, diagonal] = np.where(counts_as_wrong, wrong_scores, scores[diagonal, diagonal])
     return scores
 
 
@@ -855,7 +859,7 @@ def _equal_truths(
     truths[pd.Index(models).get_indexer(decisions.target), question_of_decision] = truth_codes
 
     scores = np.full((len(models), len(models), len(items)), np.nan)
-    for place, target_truths in enumerate(truths):
+    for model_index, target_truths in enumerate(truths):
         is_known = (target_truths >= 0) & (truths >= 0)
         if measure.right is operator.eq:
             is_right = is_known & (truths == target_truths)
@@ -871,12 +875,15 @@ def _equal_truths(
         counts = np.add.reduceat(is_known.astype(float), first_questions, axis=1)
         right_counts = np.add.reduceat(is_right.astype(float), first_questions, axis=1)
         shares = np.where(counts > 0, right_counts / np.maximum(counts, 1), np.nan)
-        scores[place][:, item_of_question[first_questions]] = shares
+        scores[model_index][:, item_of_question[first_questions]] = shares
     return scores
 
 
 def baseline_hits(
-    results: Results, matrix: TaskMatrix, models: Sequence[str], alike: Mapping[str, pd.Series]
+    results: Results,
+    matrix: TaskMatrix,
+    models: Sequence[str],
+    groups_by_feature: Mapping[str, pd.Series],
 ) -> dict[str, FloatArray]:
     """Baseline → [target, item] of what needs no model, on the models' runs on themselves.
 
@@ -897,38 +904,41 @@ def baseline_hits(
     task_items = results.items[results.items.task == matrix.task].set_index("item")
     item_texts = task_items.input.reindex(items).to_numpy(dtype=object)
     group_codes = {
-        name: pd.factorize(group_of_item.reindex(items))[0] for name, group_of_item in alike.items()
+        name: pd.factorize(group_of_item.reindex(items))[0]
+        for name, group_of_item in groups_by_feature.items()
     }
     mean_hits = _MeanHits(len(models), items)
-    for place, model in enumerate(models):
+    for model_index, model in enumerate(models):
         of_model = first_epochs[first_epochs.target == model]
         for name, hits in _likeness_hits(of_model):
-            mean_hits.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
+            mean_hits.add(
+                name, model_index, items.get_indexer(hits.index), hits.to_numpy(dtype=float)
+            )
         for name, hits_by_target in blind_hits.items():
             if model in of_model.target.values:
                 hits = hits_by_target.xs(model, level="target")
-                item_places = items.get_indexer(hits.index)
-                mean_hits.add(name, place, item_places, hits.to_numpy(dtype=float))
+                item_indices = items.get_indexer(hits.index)
+                mean_hits.add(name, model_index, item_indices, hits.to_numpy(dtype=float))
         with_truth = of_model[of_model.truth.notna()]
         for _, of_key in with_truth.groupby("key"):
             truths = of_key.truth.to_numpy(dtype=object)
-            item_places = items.get_indexer(of_key.item)
+            item_indices = items.get_indexer(of_key.item)
             if measure.text_tells:
-                _add_class_hits(mean_hits, place, truths, item_places, group_codes, measure)
-                texts = list(item_texts[item_places])
+                _add_class_hits(mean_hits, model_index, truths, item_indices, group_codes, measure)
+                texts = list(item_texts[item_indices])
                 seen = text_only_observer(texts, list(truths), right=measure.right)
-                mean_hits.add("text only", place, item_places, seen.hits)
+                mean_hits.add("text only", model_index, item_indices, seen.hits)
             else:
-                hits_of_mode = mode_baseline(truths, item_places, right=measure.right)
-                mean_hits.add("mode", place, item_places, hits_of_mode)
+                hits_of_mode = mode_baseline(truths, item_indices, right=measure.right)
+                mean_hits.add("mode", model_index, item_indices, hits_of_mode)
     return mean_hits.by_name
 
 
 def _add_class_hits(
     mean_hits: "_MeanHits",
-    place: int,
+    model_index: int,
     truths: npt.NDArray[np.object_],
-    item_places: npt.NDArray[np.intp],
+    item_indices: npt.NDArray[np.intp],
     group_codes: Mapping[str, npt.NDArray[np.intp]],
     measure: Measure,
 ) -> None:
@@ -937,12 +947,12 @@ def _add_class_hits(
     """
     for name, codes in group_codes.items():
         label = "mode" if name == ALL_ITEMS else f"mode by {name}"
-        codes_of_truths = codes[item_places]
+        codes_of_truths = codes[item_indices]
         for code in np.unique(codes_of_truths):
             in_group = codes_of_truths == code
-            group_items = item_places[in_group]
+            group_items = item_indices[in_group]
             hits = mode_baseline(truths[in_group], group_items, right=measure.right)
-            mean_hits.add(label, place, group_items, hits)
+            mean_hits.add(label, model_index, group_items, hits)
 
 
 class _MeanHits:
@@ -954,18 +964,18 @@ class _MeanHits:
         self.counts: dict[str, FloatArray] = {}
 
     def add(
-        self, name: str, place: int, item_places: npt.NDArray[np.intp], hits: FloatArray
+        self, name: str, model_index: int, item_indices: npt.NDArray[np.intp], hits: FloatArray
     ) -> None:
-        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model at this
-        place.
+        """Count `hits  # [row]` of a baseline, NaN where there is none, for the model with this
+        index.
 
-        An item's place of -1 is none of the matrix.
+        An item index of -1 is none of the matrix.
         """
         sums = self.sums.setdefault(name, np.zeros(self.shape))
         counts = self.counts.setdefault(name, np.zeros(self.shape))
-        is_counted = ~np.isnan(hits) & (item_places >= 0)
-        np.add.at(sums[place], item_places[is_counted], hits[is_counted])
-        np.add.at(counts[place], item_places[is_counted], 1)
+        is_counted = ~np.isnan(hits) & (item_indices >= 0)
+        np.add.at(sums[model_index], item_indices[is_counted], hits[is_counted])
+        np.add.at(counts[model_index], item_indices[is_counted], 1)
 
     @property
     def by_name(self) -> dict[str, FloatArray]:

@@ -387,7 +387,7 @@ def _numbers_of_model(
     if informed:
         informed_name = f"{informed.observer} ({informed.arm})"
         informed_score = informed.score.value
-    above_all_pairs_p = row.steps[ABOVE_ALL_PAIRS]
+    above_all_pairs_p = row.p_by_step[ABOVE_ALL_PAIRS]
     beyond_all_pairs: bool | None = None
     if not math.isnan(above_all_pairs_p):
         beyond_all_pairs = above_all_pairs_p == 0
@@ -692,8 +692,10 @@ def _own_score(
         decisions: The model's decisions about itself.
         run: Its run on itself; None where its log is not at hand.
     """
-    place = matrix.models.index(model)
-    estimate = clustered_mean(matrix.scores[place, place], clusters, unit=unit_name(clusters))
+    model_index = matrix.models.index(model)
+    estimate = clustered_mean(
+        matrix.scores[model_index, model_index], clusters, unit=unit_name(clusters)
+    )
     hole = matrix.holes.get((model, model), "")
     if not hole and not estimate.n:
         hole = "nothing was scored"

@@ -89,7 +89,7 @@ class Matrix(Study):
         return None if value is None else tuple(map(short_name, value))
 
     @model_validator(mode="after")
-    def _can_be(self) -> Self:
+    def _is_runnable(self) -> Self:
         """Refuse too few models, an unknown task, and arguments and arms that no task here has."""
         if len(self.models) < 2:
             names = ", ".join(model.name for model in self.models) or "none"
@@ -97,7 +97,7 @@ class Matrix(Study):
         self._refuse_tasks()
         self._refuse_arguments()
         tasks_with_hints = [task for task in measures() if takes_about(task)]
-        if self.arms and not set(tasks_with_hints) & set(self.chosen):
+        if self.example_count_by_arm and not set(tasks_with_hints) & set(self.task_names):
             raise InputError(
                 "no task here has observers that can be told of their target; "
                 f"{', '.join(tasks_with_hints)} have"
@@ -107,7 +107,7 @@ class Matrix(Study):
     def _refuse_tasks(self) -> None:
         """Refuse tasks that are unknown, or that no matrix can hold."""
         known_tasks = measures()
-        for task in self.chosen or ["(none)"]:
+        for task in self.task_names or ["(none)"]:
             if task not in known_tasks and task in tasks():
                 name = INSPECT_NAME_BY_TASK.get(task, task)
                 raise InputError(
@@ -125,7 +125,7 @@ class Matrix(Study):
         set_arguments = sorted(REASON_BY_SET_ARGUMENT.keys() & self.args.keys())
         if set_arguments:
             raise InputError(REASON_BY_SET_ARGUMENT[set_arguments[0]])
-        known_arguments = sorted({name for task in self.chosen for name in defaults_of(task)})
+        known_arguments = sorted({name for task in self.task_names for name in defaults_of(task)})
         wrong_argument = unknown_names_fault(self.args, known_arguments)
         if wrong_argument:
             raise InputError(f"no task here has an argument {wrong_argument}")
@@ -142,14 +142,14 @@ class Matrix(Study):
             )
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def task_names(self) -> tuple[str, ...]:
         """Tasks of the matrix."""
         if self.tasks is None:
             return tuple(task for task, measure in measures().items() if not measure.by_name)
         return tuple(dict.fromkeys(self.tasks))
 
     @property
-    def arms(self) -> dict[str, int]:
+    def example_count_by_arm(self) -> dict[str, int]:
         """Hint about the target that observers get in further cells → replies that they are
         shown.
         """
@@ -167,10 +167,10 @@ class Matrix(Study):
 
     def _arms_of(self, task: str) -> tuple[str, ...]:
         """Hints that observers of the task get."""
-        return tuple(self.arms) if takes_about(task) else ()
+        return tuple(self.example_count_by_arm) if takes_about(task) else ()
 
     @cached_property
-    def named(self) -> tuple[NamedModel, ...]:
+    def unopened_models(self) -> tuple[NamedModel, ...]:
         """Its models with their settings and those of all models, not open yet."""
         return tuple(
             replace(model, args={**self.run_settings.model_args, **model.args})
@@ -186,14 +186,14 @@ class Matrix(Study):
         }
 
     @cached_property
-    def built(self) -> dict[str, Task]:
+    def task_by_name(self) -> dict[str, Task]:
         """The tasks, without models.
 
         Raises:
             InputError: A task refuses an argument.
         """
         with at_most(self.limit):
-            return {task: tasks()[task](**self.args_of(task)) for task in self.chosen}
+            return {task: tasks()[task](**self.args_of(task)) for task in self.task_names}
 
     @cached_property
     def clusters(self) -> dict[str, list[str]]:
@@ -201,8 +201,8 @@ class Matrix(Study):
         names no column.
         """
         clusters: dict[str, list[str]] = {}
-        for task, built in self.built.items():
-            samples = built.dataset[: self.sizes[task]]
+        for task, built_task in self.task_by_name.items():
+            samples = built_task.dataset[: self.sizes[task]]
             clusters[task] = [
                 str((sample.metadata or {}).get("cluster") or sample.id) for sample in samples
             ]
@@ -229,12 +229,12 @@ class Matrix(Study):
                 other items.
         """
         sizes: dict[str, int] = {}
-        for task, built in self.built.items():
-            item_count = len(built.dataset)
+        for task, built_task in self.task_by_name.items():
+            item_count = len(built_task.dataset)
             sizes[task] = min(item_count, self.limit or item_count)
         for task, size in sizes.items():
             for arm in self._arms_of(task):
-                example_count = self.arms[arm]
+                example_count = self.example_count_by_arm[arm]
                 if size <= example_count:
                     raise InputError(
                         f"{arm} shows {example_count} other items, {task} has {size} items here; "
@@ -246,7 +246,7 @@ class Matrix(Study):
     def rounds(self) -> int:
         """Calls of both waves that wait for one another."""
         own_rounds, further_rounds = [], []
-        for task in self.chosen:
+        for task in self.task_names:
             measure = measures()[task]
             own_rounds.append(measure.rounds)
             further_rounds.append((measure.observer > 0) + (measure.target > 0))
@@ -285,13 +285,13 @@ class Matrix(Study):
         size = len(self.models)
         items = ", ".join(f"{task} ({count} items)" for task, count in self.sizes.items())
         lines = [f"{size} models × {size} × {items}"]
-        if self.arms:
+        if self.example_count_by_arm:
             further_cells = f"{size * (size - 1)} further cells a task and arm"
             lines.append(
-                f"Informed observers ({', '.join(self.arms)}) are included: {further_cells}."
+                f"Informed observers ({', '.join(self.example_count_by_arm)}) are included: {further_cells}."
             )
         lines += [*self.data_notes, self._power_sentence()]
-        return Plan(lines, [Cost(model.name, *self.cost) for model in self.named])
+        return Plan(lines, [Cost(model.name, *self.cost) for model in self.unopened_models])
 
     def refuse_others(self) -> None:
         """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the
@@ -318,7 +318,7 @@ class Matrix(Study):
         advantage = planned_detectable_advantage(
             model_count,
             items,
-            tests=model_count * len(self.chosen),
+            tests=model_count * len(self.task_names),
             rng=np.random.default_rng(0),
             chance=self._chance(task),
             right_or_wrong=measures()[task].graded,
@@ -373,25 +373,27 @@ class Matrix(Study):
 
     def open_models(self) -> None:
         """Open its models; on a cluster their keys are on the nodes."""
-        self.run_settings.open_models(*self.named)
+        self.run_settings.open_models(*self.unopened_models)
 
     def waves(self) -> Iterator[Wave]:
         """Each model on itself; then the cells of the targets that ended well."""
         own_runs = [
-            self._run(task, model, model, None) for task in self.chosen for model in self.named
+            self._run(task, model, model, None)
+            for task in self.task_names
+            for model in self.unopened_models
         ]
         yield Wave(own_runs, "Each model on itself", DIAGONAL_FOLDER, {})
 
         folder = f"{self.log_dir.rstrip('/')}/{DIAGONAL_FOLDER}"
         complete_targets: set[tuple[str, str]] = set()
-        for run in runs([folder], self.chosen).finished:
+        for run in runs([folder], self.task_names).finished:
             if len(run.items()) >= self.sizes[run.identity.task]:
                 complete_targets.add((run.identity.task, run.identity.model))
         cell_runs = [
             self._run(task, target, observer, arm, target_log=folder)
-            for task in self.chosen
+            for task in self.task_names
             for arm in self._arms_of_cells(task)
-            for target, observer in itertools.permutations(self.named, 2)
+            for target, observer in itertools.permutations(self.unopened_models, 2)
             if (task, target.name) in complete_targets
         ]
         if cell_runs:

@@ -9,7 +9,7 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -32,7 +32,6 @@ from selfprobe.logs import (
     differing,
     informed_of,
     none_found,
-    runs,
     target_of,
     token_count,
     valid_samples,
@@ -45,9 +44,9 @@ from selfprobe.study._registry import measures
 from selfprobe.text.counts import count_text
 from selfprobe.text.safe import masked
 
-CELL = ["task", "target", "observer"]
-Cell = tuple[str, ...]
-"""Task, target and observer; of an observer that is told of its target, how (`header.informed_of`)
+CELL_COLUMNS = ["task", "target", "observer"]
+MatrixCell = tuple[str, ...]
+"""Task, target and observer; of an observer that is told of its target, how (`logs.informed_of`)
 too.
 """
 RowNumbers = npt.NDArray[np.intp]
@@ -64,9 +63,9 @@ class RunContent:
     columns: dict[str, list[Any]]
     """Decisions, see `logs.decision_columns`."""
     applied: dict[str, str]
-    """See `sent.applied_in`."""
+    """See `reply_notes.applied_in`."""
     remarks: list[str]
-    """See `sent.remarks_in`."""
+    """See `reply_notes.remarks_in`."""
     tokens: int
     """Tokens of all calls of the run's items, those for invalidated samples too."""
 
@@ -100,7 +99,7 @@ def cell_of(cell: Sequence[str], run: Run, content: RunContent) -> dict[str, Any
     log = run.header
     metadata = log.eval.metadata or {}
     status, reason = _status_and_reason(run, content)
-    return dict(zip([*CELL, "arm"], cell, strict=False)) | {
+    return dict(zip([*CELL_COLUMNS, "arm"], cell, strict=False)) | {
         "status": status,
         "reason": reason,
         "log": log.location,
@@ -145,12 +144,12 @@ def _status_and_reason(run: Run, content: RunContent) -> tuple[str, str]:
     return "failed", reason
 
 
-def joinable(task: str, chosen: Mapping[Cell, Run]) -> list[Cell]:
+def joinable(task: str, chosen: Mapping[MatrixCell, Run]) -> list[MatrixCell]:
     """The cells of a task that are no run, and both of whose models ran on themselves."""
     own_models = [
         target for run_task, target, observer in chosen if run_task == task and target == observer
     ]
-    joinable_cells = list[Cell]()
+    joinable_cells = list[MatrixCell]()
     for target, observer in itertools.permutations(sorted(own_models), 2):
         cell = (task, target, observer)
         if cell not in chosen:
@@ -158,12 +157,12 @@ def joinable(task: str, chosen: Mapping[Cell, Run]) -> list[Cell]:
     return joinable_cells
 
 
-def own_cell(cell: Cell, side: int) -> Cell:
+def own_cell(cell: MatrixCell, side: int) -> MatrixCell:
     """The run on itself of a cell's target (1) or observer (2)."""
     return (cell[0], cell[side], cell[side])
 
 
-def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
+def add_joined_cells(own_decisions: pd.DataFrame, cells: Sequence[MatrixCell]) -> pd.DataFrame:
     """The decisions of runs, and then those of cells that need no call: columns of
     `Results.decisions`.
 
@@ -171,44 +170,45 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
     same questions.
 
     Args:
-        own: Decisions of runs, among them those of the cells' models on themselves.
+        own_decisions: Decisions of runs, among them those of the cells' models on themselves.
         cells: The cells that are no run.
     """
-    if not cells or own.empty:
-        return own
+    if not cells or own_decisions.empty:
+        return own_decisions
     decision_sides = [
-        measures()[task].sides.get(key) for task, key in zip(own.task, own.key, strict=True)
+        measures()[task].sides.get(key)
+        for task, key in zip(own_decisions.task, own_decisions.key, strict=True)
     ]
     is_targets = np.array([side == "target" for side in decision_sides])
     is_observers = np.array([side == "observer" for side in decision_sides])
-    pairs = _joined_row_pairs(own, cells, is_targets)
+    pairs = _joined_row_pairs(own_decisions, cells, is_targets)
 
     # A row of a cell is copied from the side that makes the decision, else from the target.
     copied_rows = np.where(is_observers[pairs.target_rows], pairs.observer_rows, pairs.target_rows)
-    source_rows = np.concatenate([np.arange(len(own)), copied_rows])
+    source_rows = np.concatenate([np.arange(len(own_decisions)), copied_rows])
     observers = pd.Series([observer for _, _, observer in cells]).repeat(pairs.cell_sizes)
-    targets = own.target.take(pairs.target_rows)
+    targets = own_decisions.target.take(pairs.target_rows)
     columns: dict[str, Any] = {
-        "target": pd.concat([own.target, targets], ignore_index=True),
-        "observer": pd.concat([own.observer, observers], ignore_index=True),
+        "target": pd.concat([own_decisions.target, targets], ignore_index=True),
+        "observer": pd.concat([own_decisions.observer, observers], ignore_index=True),
     }
 
     # Where both sides make it, the observer's part of the row is the observer's.
     is_crossed = ~is_targets[pairs.target_rows] & ~is_observers[pairs.target_rows]
     crossed_pairs = np.flatnonzero(is_crossed)
     values_by_column = crossed_columns(
-        own, pairs.target_rows[crossed_pairs], pairs.observer_rows[crossed_pairs]
+        own_decisions, pairs.target_rows[crossed_pairs], pairs.observer_rows[crossed_pairs]
     )
     for name, values in values_by_column.items():
         if values.dtype == object:
-            own_values = _with_none(own[name])
+            own_values = _with_none(own_decisions[name])
         else:
-            own_values = own[name].to_numpy()
+            own_values = own_decisions[name].to_numpy()
         columns[name] = own_values[source_rows]
-        columns[name][len(own) + crossed_pairs] = values
+        columns[name][len(own_decisions) + crossed_pairs] = values
 
-    table = own.drop(columns=list(columns)).take(source_rows).reset_index(drop=True)
-    return table.assign(**columns)[list(own.columns)]
+    table = own_decisions.drop(columns=list(columns)).take(source_rows).reset_index(drop=True)
+    return table.assign(**columns)[list(own_decisions.columns)]
 
 
 @dataclass(frozen=True)
@@ -224,17 +224,19 @@ class _JoinedRowPairs:
 
 
 def _joined_row_pairs(
-    own: pd.DataFrame, cells: Sequence[Cell], is_targets: npt.NDArray[np.bool_]
+    own_decisions: pd.DataFrame, cells: Sequence[MatrixCell], is_targets: npt.NDArray[np.bool_]
 ) -> _JoinedRowPairs:
     """For each decision of a cell's target, the observer's decision at the same question.
 
     Args:
-        own: Decisions of runs.
+        own_decisions: Decisions of runs.
         cells: The cells that are no run.
         is_targets: [row]: whether the target alone makes the decision.
     """
-    question_numbers = own.groupby(["item", "epoch", "key"], sort=False).ngroup().to_numpy()
-    rows_by_cell: dict[Any, RowNumbers] = own.groupby(CELL, sort=False).indices
+    question_numbers = (
+        own_decisions.groupby(["item", "epoch", "key"], sort=False).ngroup().to_numpy()
+    )
+    rows_by_cell: dict[Any, RowNumbers] = own_decisions.groupby(CELL_COLUMNS, sort=False).indices
     row_by_question = dict[Any, RowNumbers]()
     for cell, cell_rows in rows_by_cell.items():
         row_by_question[cell] = np.full(question_numbers.max() + 1, -1)
@@ -263,25 +265,27 @@ def _joined_row_pairs(
 
 
 def crossed_columns(
-    own: pd.DataFrame, target_row: npt.NDArray[np.intp], observer_row: npt.NDArray[np.intp]
+    own_decisions: pd.DataFrame,
+    target_row: npt.NDArray[np.intp],
+    observer_row: npt.NDArray[np.intp],
 ) -> dict[str, npt.NDArray[Any]]:
     """Observers' predictions of themselves, compared with other targets' truths; faults of either
     side stay reasons.
 
     Args:
-        own: Decisions of models on themselves.
+        own_decisions: Decisions of models on themselves.
         target_row: [comparison]: row of the target's decision.
         observer_row: [comparison]: row of the observer's decision at the same question.
 
     Returns:
         Column → values [comparison], of the columns that are not the target's.
     """
-    predictions = _with_none(own.said)
-    unscored_reasons = _with_none(own.unscored)
-    unread_reasons = _with_none(own.unread)
-    has_prediction = own.said.notna().to_numpy()
-    has_truth = own.truth.notna().to_numpy()
-    has_unread_reason = own.unread.notna().to_numpy()
+    predictions = _with_none(own_decisions.said)
+    unscored_reasons = _with_none(own_decisions.unscored)
+    unread_reasons = _with_none(own_decisions.unread)
+    has_prediction = own_decisions.said.notna().to_numpy()
+    has_truth = own_decisions.truth.notna().to_numpy()
+    has_unread_reason = own_decisions.unread.notna().to_numpy()
 
     is_target_fault = ~has_truth | has_unread_reason | has_prediction
     target_faults = unscored_reasons.copy()
@@ -293,34 +297,36 @@ def crossed_columns(
 
     is_compared = pd.isna(reasons)
     values = np.full(len(target_row), math.nan)
-    values[is_compared] = _crossed_values(own, target_row[is_compared], observer_row[is_compared])
+    values[is_compared] = _crossed_values(
+        own_decisions, target_row[is_compared], observer_row[is_compared]
+    )
     return {
         "value": values,
         "unscored": reasons,
         "said": predictions[observer_row],
         "unread": np.full(len(target_row), None),
-        "reasoned": own.reasoned.to_numpy()[observer_row],
+        "reasoned": own_decisions.reasoned.to_numpy()[observer_row],
     }
 
 
 def _crossed_values(
-    own: pd.DataFrame, target_row: RowNumbers, observer_row: RowNumbers
+    own_decisions: pd.DataFrame, target_row: RowNumbers, observer_row: RowNumbers
 ) -> npt.NDArray[np.float64]:
     """Grade [comparison] of the observer's prediction, given the target's truth.
 
     Args:
-        own: Decisions of models on themselves.
+        own_decisions: Decisions of models on themselves.
         target_row: [comparison]: row of the target's decision, which has a truth.
         observer_row: [comparison]: row of the observer's decision, which has a prediction.
     """
-    prediction_texts = own.said.astype(str)
-    truth_texts = own.truth.astype(str)
+    prediction_texts = own_decisions.said.astype(str)
+    truth_texts = own_decisions.truth.astype(str)
     texts = pd.Index(pd.unique(np.concatenate([prediction_texts, truth_texts])))
     prediction_codes = texts.get_indexer(prediction_texts)[observer_row]
     truth_codes = texts.get_indexer(truth_texts)[target_row]
 
     values = np.full(len(target_row), math.nan)
-    tasks, task_codes = np.unique(own.task, return_inverse=True)
+    tasks, task_codes = np.unique(own_decisions.task, return_inverse=True)
     for task_code, task in enumerate(tasks):
         of_task = np.flatnonzero(task_codes[target_row] == task_code)
         task_predictions = prediction_codes[of_task]
@@ -348,7 +354,9 @@ def _with_none(column: pd.Series) -> npt.NDArray[np.object_]:
     return values
 
 
-def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) -> dict[str, Any]:
+def joined_cell(
+    cell: MatrixCell, target: dict[str, Any], observer: dict[str, Any]
+) -> dict[str, Any]:
     """The row of a cell that is no run; complete where both models' runs on themselves are."""
     status = "complete"
     reason = ""
@@ -362,7 +370,7 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
     for role, own_run in (("target", target), ("observer", observer)):
         if role in own_run["applied"]:
             applied[role] = own_run["applied"][role]
-    names = dict(zip(CELL, cell, strict=True))
+    names = dict(zip(CELL_COLUMNS, cell, strict=True))
     joined_values = {
         "status": status,
         "reason": reason,
@@ -394,10 +402,10 @@ is asked about, and of which items it is shown replies.
 class ChosenRuns:
     """One run a cell, all of one task in one setting."""
 
-    runs: dict[Cell, Run] = field(default_factory=dict)
-    aside: dict[str, str] = field(default_factory=dict)
+    runs: dict[MatrixCell, Run] = field(default_factory=dict)
+    difference_by_unused_log: dict[str, str] = field(default_factory=dict)
     """Log → how its run was made otherwise."""
-    elsewhere: dict[Cell, str] = field(default_factory=dict)
+    difference_by_empty_cell: dict[MatrixCell, str] = field(default_factory=dict)
     """Cell without a run in the setting → how its best run was made otherwise."""
     settings: dict[str, str] = field(default_factory=dict)
     """Task → which settings its runs have, which of them counts, and how to choose another. Without
@@ -406,9 +414,9 @@ class ChosenRuns:
 
 
 def choose_setting(
-    cells: Mapping[Cell, Sequence[Run]],
+    cells: Mapping[MatrixCell, Sequence[Run]],
     *,
-    free: Collection[str] = NOT_COMPARED,
+    free_arguments: Collection[str] = NOT_COMPARED,
     swept: Mapping[str, str] | None = None,
 ) -> ChosenRuns:
     """The run of each cell, with the setting that most cells of a task have; a cell without one is
@@ -422,17 +430,17 @@ def choose_setting(
     Args:
         cells: Cell → its runs, each of another identity. The first entry of a cell is its task; a
             model's run on itself has its name twice.
-        free: Arguments that may differ.
+        free_arguments: Arguments that may differ.
         swept: Task → the argument that makes its runs points of a curve: no word about those that
             differ in it alone.
     """
-    cells_by_task = dict[str, dict[Cell, Sequence[Run]]]()
+    cells_by_task = dict[str, dict[MatrixCell, Sequence[Run]]]()
     for cell, cell_runs in cells.items():
         cells_by_task.setdefault(cell[0], {})[cell] = cell_runs
 
     choice = ChosenRuns()
     for task, task_cells in cells_by_task.items():
-        other_runs = _choose_task_runs(choice, task_cells, free)
+        other_runs = _choose_task_runs(choice, task_cells, free_arguments)
         swept_name = swept.get(task) if swept else None
         reported_runs = [
             (usual_identity, run)
@@ -446,7 +454,7 @@ def choose_setting(
 
 
 def _choose_task_runs(
-    choice: ChosenRuns, cells: Mapping[Cell, Sequence[Run]], free: Collection[str]
+    choice: ChosenRuns, cells: Mapping[MatrixCell, Sequence[Run]], free_arguments: Collection[str]
 ) -> list[tuple[Identity, Run]]:
     """Adds the runs of one task to a choice.
 
@@ -455,29 +463,35 @@ def _choose_task_runs(
         counts.
     """
     own_cells_first = sorted(cells, key=lambda cell: cell[1] != cell[2])
-    usual = _usual({cell: cells[cell] for cell in own_cells_first}, free)
+    usual = _most_used_setting({cell: cells[cell] for cell in own_cells_first}, free_arguments)
 
     own_run_by_model = dict[str, Run]()
     other_runs = list[tuple[Identity, Run]]()
     for cell in own_cells_first:
         ranked_runs = sorted(
             cells[cell],
-            key=lambda run: (_as_alone(run, own_run_by_model), *run.weight),
+            key=lambda run: (_has_own_run_settings(run, own_run_by_model), *run.weight),
             reverse=True,
         )
-        fitting_runs = [run for run in ranked_runs if _within(run, usual, free) == run.identity]
+        fitting_runs = [
+            run
+            for run in ranked_runs
+            if _identity_in_setting(run, usual, free_arguments) == run.identity
+        ]
         counted_run = fitting_runs[0] if fitting_runs else None
         for run in ranked_runs:
             if run is counted_run:
                 continue
-            usual_identity = _within(run, usual, free)
+            usual_identity = _identity_in_setting(run, usual, free_arguments)
             if counted_run and usual_identity == run.identity:
                 usual_identity = counted_run.identity
-            choice.aside[run.log] = differing(run.identity, [usual_identity])
+            choice.difference_by_unused_log[run.log] = differing(run.identity, [usual_identity])
             other_runs.append((usual_identity, run))
 
         if counted_run is None:
-            choice.elsewhere[cell] = choice.aside[ranked_runs[0].log]
+            choice.difference_by_empty_cell[cell] = choice.difference_by_unused_log[
+                ranked_runs[0].log
+            ]
             continue
         choice.runs[cell] = counted_run
         if cell[1] == cell[2]:
@@ -485,20 +499,22 @@ def _choose_task_runs(
     return other_runs
 
 
-def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identity:
+def _most_used_setting(
+    cells: Mapping[MatrixCell, Sequence[Run]], free_arguments: Collection[str]
+) -> Identity:
     """An identity with the arguments and the data that count."""
     all_runs = [(cell, run) for cell, cell_runs in cells.items() for run in cell_runs]
     finished_runs = [(cell, run) for cell, run in all_runs if run.finished]
     own_runs = [(cell, run) for cell, run in finished_runs if cell[1] == cell[2]]
 
-    runs_by_setting = dict[object, list[tuple[Cell, Run]]]()
+    runs_by_setting = dict[object, list[tuple[MatrixCell, Run]]]()
     for cell, run in own_runs or finished_runs or all_runs:
-        free_names = {*free, *_act_only(run)}
+        free_names = {*free_arguments, *_act_only(run)}
         args = [(name, value) for name, value in run.identity.args if name not in free_names]
         setting = (tuple(args), run.identity.data)
         runs_by_setting.setdefault(setting, []).append((cell, run))
 
-    def weight(setting_runs: list[tuple[Cell, Run]]) -> tuple[int, bool, tuple[object, ...]]:
+    def weight(setting_runs: list[tuple[MatrixCell, Run]]) -> tuple[int, bool, tuple[object, ...]]:
         cell_count = len({cell for cell, _ in setting_runs})
         first_run = setting_runs[0][1]
         has_effort = "effort" in dict(first_run.identity.args)
@@ -509,9 +525,9 @@ def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identi
     return usual_runs[0][1].identity
 
 
-def _within(run: Run, setting: Identity, free: Collection[str]) -> Identity:
+def _identity_in_setting(run: Run, setting: Identity, free_arguments: Collection[str]) -> Identity:
     """The identity that a run would have in a setting."""
-    free_names = {*free, *_act_only(run)}
+    free_names = {*free_arguments, *_act_only(run)}
     args = {name: value for name, value in run.identity.args if name in free_names}
     args |= {name: value for name, value in setting.args if name not in free_names}
     return replace(run.identity, args=tuple(sorted(args.items())), data=setting.data)
@@ -525,7 +541,7 @@ def _act_only(run: Run) -> frozenset[str]:
     return frozenset()
 
 
-def _as_alone(run: Run, own_run_by_model: Mapping[str, Run]) -> bool:
+def _has_own_run_settings(run: Run, own_run_by_model: Mapping[str, Run]) -> bool:
     """Whether the models of a cell have the generation settings of their runs on themselves."""
     target_suffix = " of target"
     observer_config = dict[str, str]()
@@ -650,16 +666,6 @@ def incomparable_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
     return reason_by_pair
 
 
-def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
-    """The cells that are holes in their task's matrix."""
-    left_out_cells = set[tuple[str, ...]]()
-    for cell in cells[cells.status != "complete"].itertuples():
-        left_out_cells.add((str(cell.task), str(cell.target), str(cell.observer)))
-    for task, task_cells in cells[cells.status == "complete"].groupby("task"):
-        left_out_cells |= {(str(task), *pair) for pair in incomparable_cells(task_cells)}
-    return left_out_cells
-
-
 def _conditions(cell: Any) -> dict[str, str]:
     """Name → text of what a cell's scores depend on besides its models and its setting."""
     task_version = str(cell.version).partition("+")[0]  # the data set's hash follows
@@ -765,13 +771,13 @@ class Results:
     """
     informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Decisions of these runs, with the column `arm`."""
-    frames: Mapping[Cell, Frames] = field(default_factory=dict)
+    frames: Mapping[MatrixCell, Frames] = field(default_factory=dict)
     """Statements of models about themselves and about another assistant, for the runs that asked
     both.
     """
     settings: Mapping[str, str] = field(default_factory=dict)
     """See `ChosenRuns`."""
-    elsewhere: Mapping[Cell, str] = field(default_factory=dict)
+    difference_by_empty_cell: Mapping[MatrixCell, str] = field(default_factory=dict)
     """See `ChosenRuns`."""
 
     def decisions_of(self, task: str) -> pd.DataFrame:
@@ -796,38 +802,27 @@ class TaskMatrix:
     """(target, observer) → reason of the hole."""
 
 
-def read_matrices(paths: Iterable[str]) -> Results:
-    """`matrices_of` all logs under these files and folders, local or any fsspec address.
-
-    Raises:
-        InputError: A path does not exist.
-        NoLogs: There is no selfprobe log.
-    """
-    log_paths = list(paths)
-    return matrices_of(runs(log_paths), log_paths)
-
-
-def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
+def matrices_of(logged_runs: Runs, paths: Sequence[str] = ()) -> Results:
     """Tables of the runs of a matrix's tasks.
 
-    The cells of a task are of one setting (`cells.choose_setting`); the finished run of a cell with
+    The cells of a task are of one setting (`choose_setting`); the finished run of a cell with
     most items counts, then the newest (`logs.runs`); without a finished one it is "failed". Runs
     with an `effort` of their own give way to those without: they are points of the effort curve
-    (`matrix.effort`). Cells that need no call are joined from their models' runs on themselves.
+    (`papers.effort_curve`). Cells that need no call are joined from their models' runs on themselves.
 
     Args:
-        there: Runs of these tasks, and of others.
+        logged_runs: Runs of these tasks, and of others.
         paths: Paths that were searched, for messages.
 
     Raises:
         NoLogs: There is no selfprobe log.
     """
-    ignored = dict(there.set_aside_reasons)
-    suite_runs, choice, contents = _read(there.counted, ignored)
-    plain_runs = _of_size(choice.runs, PLAIN)
-    plain_contents = _of_size(contents, PLAIN)
-    informed_runs = _of_size(choice.runs, INFORMED)
-    informed_contents = _of_size(contents, INFORMED)
+    ignored = dict(logged_runs.set_aside_reasons)
+    suite_runs, choice, contents = _read_chosen_runs(logged_runs.counted, ignored)
+    plain_runs = _cells_of_length(choice.runs, PLAIN_CELL_LENGTH)
+    plain_contents = _cells_of_length(contents, PLAIN_CELL_LENGTH)
+    informed_runs = _cells_of_length(choice.runs, INFORMED_CELL_LENGTH)
+    informed_contents = _cells_of_length(contents, INFORMED_CELL_LENGTH)
     if not plain_runs:
         reason = (
             "its observer was told of the target, and no model's run on itself is here to compare "
@@ -839,7 +834,7 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     cells = [cell_of(cell, run, plain_contents[cell]) for cell, run in plain_runs.items()]
     tasks_without_call = [task for task, measure in measures().items() if measure.observer == 0]
     joined_pairs = [pair for task in tasks_without_call for pair in joinable(task, plain_runs)]
-    name_of_cell = operator.itemgetter(*CELL)
+    name_of_cell = operator.itemgetter(*CELL_COLUMNS)
     cell_by_name = {name_of_cell(cell): cell for cell in cells}
     for pair in joined_pairs:
         target_cell = cell_by_name[own_cell(pair, 1)]
@@ -850,14 +845,14 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     rows = _decision_table(plain_contents)
     is_about_other = rows.key.str.startswith(OTHER_PREFIX)
     decisions = rows[~is_about_other].reset_index(drop=True)
-    joined_decisions = with_joined(decisions[DECISION_COLUMNS], joined_pairs)
+    joined_decisions = add_joined_cells(decisions[DECISION_COLUMNS], joined_pairs)
     informed_cells = [
         cell_of(cell, run, informed_contents[cell]) for cell, run in sorted(informed_runs.items())
     ]
     finished_cells = [cell for cell, run in plain_runs.items() if run.finished]
     return Results(
         cells=pd.DataFrame(cells),
-        decisions=_with_others(joined_decisions, plain_runs),
+        decisions=add_floor_and_nearest_reply(joined_decisions, plain_runs),
         items=_items(rows),
         ignored=ignored,
         runs=suite_runs,
@@ -865,15 +860,15 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
         informed_decisions=_informed_decisions(informed_contents),
         frames=_frames(rows, finished_cells),
         settings=choice.settings,
-        elsewhere=choice.elsewhere,
+        difference_by_empty_cell=choice.difference_by_empty_cell,
     )
 
 
-def _cells(
+def _runs_by_cell(
     counted_runs: Sequence[Run], ignored: dict[str, str]
-) -> tuple[list[Run], dict[Cell, list[Run]]]:
+) -> tuple[list[Run], dict[MatrixCell, list[Run]]]:
     """The runs of the suite, and those of each cell; why a run is neither goes into `ignored`."""
-    runs_by_cell: dict[Cell, list[Run]] = {}
+    runs_by_cell: dict[MatrixCell, list[Run]] = {}
     suite_runs = list[Run]()
     for run in counted_runs:
         task = run.identity.task
@@ -893,7 +888,7 @@ def _cells(
                 "about=self,other has a difference"
             )
             continue
-        cell: Cell = (task, target_of(header), header.eval.model)
+        cell: MatrixCell = (task, target_of(header), header.eval.model)
         arm = informed_of(header)
         if arm:
             cell = (*cell, arm)
@@ -901,25 +896,27 @@ def _cells(
     return suite_runs, runs_by_cell
 
 
-PLAIN, INFORMED = 3, 4
-"""Length of the name of a cell, and of one whose observer was told of its target."""
+PLAIN_CELL_LENGTH = 3
+"""Length of the name of a cell."""
+INFORMED_CELL_LENGTH = 4
+"""Length of the name of a cell whose observer was told of its target."""
 
 
-def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
-    """The entries of informed observers' cells (INFORMED), or of the others (PLAIN)."""
-    return {cell: entry for cell, entry in by_cell.items() if len(cell) == size}
+def _cells_of_length(by_cell: Mapping[MatrixCell, T], length: int) -> dict[MatrixCell, T]:
+    """The entries of informed observers' cells (INFORMED_CELL_LENGTH), or of the others (PLAIN_CELL_LENGTH)."""
+    return {cell: entry for cell, entry in by_cell.items() if len(cell) == length}
 
 
-def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, Frames]:
+def _frames(rows: pd.DataFrame, finished_cells: Collection[MatrixCell]) -> dict[MatrixCell, Frames]:
     """Both frames of each model that was asked about another assistant too.
 
     Args:
         rows: Decisions of all plain cells, with those about another assistant.
         finished_cells: Cells whose run ended well.
     """
-    frames_by_cell: dict[Cell, Frames] = {}
+    frames_by_cell: dict[MatrixCell, Frames] = {}
     own_rows = rows[rows.target == rows.observer]
-    for (task, target, observer), cell_rows in own_rows.groupby(CELL, sort=False):
+    for (task, target, observer), cell_rows in own_rows.groupby(CELL_COLUMNS, sort=False):
         cell = (str(task), str(target), str(observer))
         is_about_other = cell_rows.key.str.startswith(OTHER_PREFIX)
         if cell not in finished_cells or not is_about_other.any():
@@ -939,7 +936,9 @@ def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, 
     return frames_by_cell
 
 
-def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.DataFrame:
+def add_floor_and_nearest_reply(
+    decisions: pd.DataFrame, chosen: Mapping[MatrixCell, Run]
+) -> pd.DataFrame:
     """The decisions with each target's floor, and with what the likest other reply gets, where the
     task has them.
     """
@@ -950,24 +949,26 @@ def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.Data
         similarities_by_item = compare_others(run.read_samples())
         is_of_target = (decisions.task == task) & (decisions.target == target)
         is_compared = is_of_target & decisions.item.isin(list(similarities_by_item))
-        mean_and_most = [similarities_by_item[item] for item in decisions.item[is_compared]]
-        decisions.loc[is_compared, "floor"] = [mean for mean, _ in mean_and_most]
+        mean_and_nearest = [similarities_by_item[item] for item in decisions.item[is_compared]]
+        decisions.loc[is_compared, "floor"] = [mean for mean, _ in mean_and_nearest]
         plain = decisions.plain.to_numpy(dtype=object, copy=True)
-        for row, (_, most) in zip(np.flatnonzero(is_compared), mean_and_most, strict=True):
-            plain[row] = {"nearest other reply": most}
+        for row, (_, nearest_similarity) in zip(
+            np.flatnonzero(is_compared), mean_and_nearest, strict=True
+        ):
+            plain[row] = {"nearest other reply": nearest_similarity}
         decisions["plain"] = plain
     return decisions
 
 
-def _read(
+def _read_chosen_runs(
     counted_runs: Sequence[Run], ignored: dict[str, str]
-) -> tuple[list[Run], ChosenRuns, dict[Cell, RunContent]]:
+) -> tuple[list[Run], ChosenRuns, dict[MatrixCell, RunContent]]:
     """The runs of the suite, those that count, and their content; why the others do not count goes
     into `ignored`.
 
     Where a log turns out to be useless, the next one of the same identity takes its place.
     """
-    suite_runs, runs_by_cell = _cells(counted_runs, ignored)
+    suite_runs, runs_by_cell = _runs_by_cell(counted_runs, ignored)
     content_by_log: dict[str, RunContent] = {}
     while True:
         choice = choose_setting(runs_by_cell, swept=SWEPT)
@@ -975,7 +976,7 @@ def _read(
             cell: run for cell, run in choice.runs.items() if run.log not in content_by_log
         }
         if not unread_runs:
-            ignored |= choice.aside
+            ignored |= choice.difference_by_unused_log
             contents = {cell: content_by_log[run.log] for cell, run in choice.runs.items()}
             return suite_runs, choice, contents
 
@@ -1059,7 +1060,7 @@ def _holes(results: Results, task: str, models: Sequence[str]) -> dict[tuple[str
     reason_without_log = no_log(results.ignored)
     holes = dict[tuple[str, str], str]()
     for target, observer in itertools.product(models, repeat=2):
-        reason = results.elsewhere.get((task, target, observer), reason_without_log)
+        reason = results.difference_by_empty_cell.get((task, target, observer), reason_without_log)
         holes[target, observer] = reason
 
     reason_by_incomparable_pair = incomparable_cells(cells[cells.status == "complete"])
@@ -1084,7 +1085,7 @@ def counted_rows(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
 def _without(rows: pd.DataFrame, holes: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     if not holes:
         return rows
-    return rows[~pd.MultiIndex.from_frame(rows[CELL[1:]]).isin(list(holes))]
+    return rows[~pd.MultiIndex.from_frame(rows[CELL_COLUMNS[1:]]).isin(list(holes))]
 
 
 def scores_by_item(rows: pd.DataFrame) -> pd.Series:
@@ -1097,22 +1098,22 @@ def scores_by_item(rows: pd.DataFrame) -> pd.Series:
     measure = measures().get(task)
     if measure and measure.item_scores:
         return measure.item_scores(rows)
-    return rows.groupby([*CELL[1:], "item"]).value.mean()
+    return rows.groupby([*CELL_COLUMNS[1:], "item"]).value.mean()
 
 
-DECISION_COLUMNS = [*CELL, "item", "epoch", *Decision.model_fields]
+DECISION_COLUMNS = [*CELL_COLUMNS, "item", "epoch", *Decision.model_fields]
 """Columns of `Results.decisions`."""
 NUMBER_TYPES = {"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool}
 
 
-def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
+def _decision_table(contents: Mapping[MatrixCell, RunContent]) -> pd.DataFrame:
     """Decisions of cells, with the input, kind and cluster of the item; samples in error are left
     out.
 
     Args:
         contents: Cell → content of its run; the fourth part of a cell is its arm.
     """
-    cell_names = [*CELL, "arm"]
+    cell_names = [*CELL_COLUMNS, "arm"]
     row_names = ["item", "epoch", "input", "kind", "cluster", *Decision.model_fields]
     columns: dict[str, list[Any]] = {name: [] for name in [*cell_names, *row_names]}
     for cell, content in contents.items():
@@ -1129,10 +1130,10 @@ def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
     return judged.astype(NUMBER_TYPES | {"key": object}).reset_index(drop=True)
 
 
-def _informed_decisions(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
+def _informed_decisions(contents: Mapping[MatrixCell, RunContent]) -> pd.DataFrame:
     rows = _decision_table(contents)
     is_about_target = ~rows.key.str.startswith(OTHER_PREFIX)
-    names = [*CELL, "arm", *DECISION_COLUMNS[len(CELL) :]]
+    names = [*CELL_COLUMNS, "arm", *DECISION_COLUMNS[len(CELL_COLUMNS) :]]
     return rows.loc[is_about_target, names].reset_index(drop=True)
 
 

@@ -27,7 +27,7 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
 from selfprobe.stats.shared_items import SHARED_ITEMS
-from selfprobe.studies.matrix.advantage import named_permuted
+from selfprobe.studies.matrix.advantage import permute_observers_of
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
 from selfprobe.text.families import related
 
@@ -39,7 +39,7 @@ ADVISED_MODELS = 8
 """Number of models that is advised."""
 TIE_TOLERANCE = 1e-9
 """Largest difference of two means that is rounding."""
-SMALLEST_ADVANTAGE = EFFECT
+SMALLEST_OWN_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
 STEPS_OF_CHECK = {
     "beyond_skill": ("noise",),
@@ -135,21 +135,18 @@ def matrix_claims(
     for model in facts.models:
         if model not in claims:
             claims[model] = _claim_without_row(model, facts)
-    named_places = [
-        place for place, row in enumerate(facts.rows) if claims[row.model].verdict is Verdict.YES
+    named_indices = [
+        row_index
+        for row_index, row in enumerate(facts.rows)
+        if claims[row.model].verdict is Verdict.YES
     ]
     # Fewer than 1 / alpha orders of so few models among so many could never disagree.
-    if named_places and 1 / math.perm(len(facts.rows), len(named_places)) < alpha:
-        shuffled_check = _shuffled_check(named_places, facts, alpha)
-        for place in named_places:
-            claim = claims[facts.rows[place].model]
+    if named_indices and 1 / math.perm(len(facts.rows), len(named_indices)) < alpha:
+        shuffled_check = _shuffled_check(named_indices, facts, alpha)
+        for row_index in named_indices:
+            claim = claims[facts.rows[row_index].model]
             claims[claim.subject] = replace(claim, checks=(*claim.checks, shuffled_check))
     return tuple(claims[model] for model in facts.models)
-
-
-def named_models(claims: Sequence[Claim]) -> tuple[str, ...]:
-    """The subjects that are answered Yes."""
-    return tuple(claim.subject for claim in claims if claim.verdict is Verdict.YES)
 
 
 def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
@@ -192,14 +189,14 @@ def _p_by_check(row: ModelRow) -> dict[str, float]:
     """Uncorrected p of the checks that have one; a check of several competitors has the largest."""
     p_by_step_check = {}
     for check, steps in STEPS_OF_CHECK.items():
-        p_by_step_check[check] = max(row.steps.get(step, 0.0) for step in steps)
+        p_by_step_check[check] = max(row.p_by_step.get(step, 0.0) for step in steps)
     p_by_baseline = row.over_p
     informed_p = p_by_baseline.get(INFORMED, 0.0)
     baseline_ps = [p for name, p in p_by_baseline.items() if name != INFORMED]
     stand_in_ps = [above_zero(difference) for difference in row.stand_ins.values()]
     return {
         **p_by_step_check,
-        "above_habit": row.steps["above 0"],
+        "above_habit": row.p_by_step["above 0"],
         "above_baselines": max(baseline_ps, default=0.0),
         "above_informed": informed_p,
         "above_stand_ins": max(stand_in_ps, default=0.0),
@@ -215,7 +212,7 @@ def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> lis
     tested_rows = [row for row in family if not math.isnan(row.p)]
     if not tested_rows:
         return [{} for _ in rows]
-    place_of_row = {id(row): place for place, row in enumerate(tested_rows)}
+    index_of_row = {id(row): row_index for row_index, row in enumerate(tested_rows)}
     ps_by_row = [_p_by_check(row) for row in tested_rows]
     largest_ps = [row.p for row in tested_rows]
     holm_of_largest = holm(largest_ps)
@@ -225,16 +222,16 @@ def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> lis
 
     corrected: list[PByCheck] = []
     for row in rows:
-        place = place_of_row.get(id(row))
-        if place is None:
+        row_index = index_of_row.get(id(row))
+        if row_index is None:
             corrected.append({})
             continue
         factor = float(len(tested_rows))
-        if largest_ps[place] > 0:
-            factor = holm_of_largest[place] / largest_ps[place]
+        if largest_ps[row_index] > 0:
+            factor = holm_of_largest[row_index] / largest_ps[row_index]
         corrected_ps = {}
-        for name, p in ps_by_row[place].items():
-            corrected_p = max(holm_by_check[name][place], p * factor)
+        for name, p in ps_by_row[row_index].items():
+            corrected_p = max(holm_by_check[name][row_index], p * factor)
             corrected_ps[name] = float(min(1.0, corrected_p))
         corrected.append(corrected_ps)
     return corrected
@@ -248,7 +245,7 @@ def _claim_without_row(model: str, facts: MatrixFacts) -> Claim:
     gates = _gates(model, facts)
     effect = undefined(_first_open_reason(gates))
     return Claim(
-        model, effect, tuple(gates), SMALLEST_ADVANTAGE, _details(None, gates, math.nan, facts)
+        model, effect, tuple(gates), SMALLEST_OWN_ADVANTAGE, _details(None, gates, math.nan, facts)
     )
 
 
@@ -324,12 +321,12 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     details = _details(row, checks, max(p_of_check.values(), default=math.nan), facts)
     if checks[-1].outcome is not Outcome.HOLDS:
         reason = _first_open_reason(checks)
-        return Claim(row.model, undefined(reason), tuple(checks), SMALLEST_ADVANTAGE, details)
+        return Claim(row.model, undefined(reason), tuple(checks), SMALLEST_OWN_ADVANTAGE, details)
     own_check = _own_check(row, p_of_check["above_habit"], facts, alpha)
     if own_check.name == "above_zero":
         checks.append(own_check)
     for name, steps in STEPS_OF_CHECK.items():
-        if any(step in row.steps for step in steps):
+        if any(step in row.p_by_step for step in steps):
             checks.append(_step_check(name, row, p_of_check[name], facts, alpha))
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
@@ -339,7 +336,7 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
         checks.append(own_check)
     checks.append(_outsider_check(row, facts))
     checks += _strength_checks(row, facts, alpha)
-    return Claim(row.model, row.advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
+    return Claim(row.model, row.advantage, tuple(checks), SMALLEST_OWN_ADVANTAGE, details)
 
 
 def _details(
@@ -362,7 +359,9 @@ def _score_text(score: float, facts: MatrixFacts) -> str:
 
 def _step_check(name: str, row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
     """A part of the pairs test; all parts are about the advantage over what skill gives."""
-    outcome = outcome_above_zero(row.advantage, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+    outcome = outcome_above_zero(
+        row.advantage, smallest=SMALLEST_OWN_ADVANTAGE, p_value=p, alpha=alpha
+    )
     return Check(
         name=name,
         difference=row.advantage,
@@ -382,7 +381,7 @@ def _step_remedy(check: str, row: ModelRow, model_count: int) -> str:
         return "add models"
     if check != "beyond_pairs":
         return "take more items"
-    if row.steps[ABOVE_ALL_PAIRS] > 0:
+    if row.p_by_step[ABOVE_ALL_PAIRS] > 0:
         return "add models: another pair stands out"
     return "add models"
 
@@ -440,7 +439,7 @@ def _competitor_checks(
         # A competitor with a smaller p keeps the corrected p of the hardest: it is above that one
         # too.
         outcome = outcome_above_zero(
-            competitor.difference, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha
+            competitor.difference, smallest=SMALLEST_OWN_ADVANTAGE, p_value=p, alpha=alpha
         )
         # Where the model is right at items that this one misses, this one does not explain it.
         explains = not above_zero(competitor.where_missed) < alpha
@@ -506,7 +505,9 @@ def _stand_in_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) 
 
 def _own_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
     """The score above its habit, or above 0 where no habit is known."""
-    outcome = outcome_above_zero(row.specific, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+    outcome = outcome_above_zero(
+        row.specific, smallest=SMALLEST_OWN_ADVANTAGE, p_value=p, alpha=alpha
+    )
     if math.isnan(row.habit):
         return Check("above_zero", row.specific, outcome, p_value=p)
     return Check(
@@ -557,11 +558,13 @@ def _strength_checks(row: ModelRow, facts: MatrixFacts, alpha: float) -> list[Ch
     return [replace(check, outcome=Outcome.OPEN, remedy=remedy)]
 
 
-def _shuffled_check(named_places: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
+def _shuffled_check(named_indices: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
     """The named models' own cells against those of observers in another order."""
-    p = named_permuted(facts.centred, named_places).p
-    mean_advantage = float(np.mean([facts.centred[place, place] for place in named_places]))
-    difference = undefined("no interval", n=len(named_places), unit="model", value=mean_advantage)
+    p = permute_observers_of(facts.centred, named_indices).p
+    mean_advantage = float(
+        np.mean([facts.centred[model_index, model_index] for model_index in named_indices])
+    )
+    difference = undefined("no interval", n=len(named_indices), unit="model", value=mean_advantage)
     check = Check("above_shuffled", difference, Outcome.HOLDS, p_value=p)
     if p < alpha:
         return check

@@ -15,7 +15,14 @@ from selfprobe.logs import Run
 from selfprobe.logs.decision import decisions_of
 from selfprobe.page import percent_interval
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import (
+    FEW_CLUSTERS,
+    Estimate,
+    FloatArray,
+    clustered_mean,
+    shifted,
+    undefined,
+)
 from selfprobe.stats.text_only import (
     advantages_beyond_reader,
     pair_keyword_margins,
@@ -199,16 +206,6 @@ class JudgedRun:
             f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, "
             "and so few make them wide"
         )
-
-
-def shifted(estimate: Estimate, shift: float) -> Estimate:
-    """An estimate moved on its scale."""
-    return replace(
-        estimate,
-        value=estimate.value + shift,
-        low=estimate.low + shift,
-        high=estimate.high + shift,
-    )
 
 
 def judged_run(run: Run) -> JudgedRun:

@@ -30,7 +30,7 @@ from selfprobe.page.columns import columns_of
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, outcome_above_zero
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, shifted, undefined
 from selfprobe.studies.preferences.judged import (
     GUESSING,
     JudgedRun,
@@ -38,14 +38,13 @@ from selfprobe.studies.preferences.judged import (
     TextReader,
     judged_run,
     judged_runs_of,
-    shifted,
 )
 from selfprobe.study import Logs, Study
 from selfprobe.study.preference_logs import PREFERENCE_TASKS, SINGLE_TEXT_TASKS
 
 RUNS_SHOWN = 6
 """Largest number of runs in picture and table."""
-SMALLEST_ADVANTAGE = 0.05
+SMALLEST_JUDGE_ADVANTAGE = 0.05
 """Smallest advantage over guessing, or over a reader of the texts, that matters."""
 RUNS_ARE_NOT_CORRECTED = (
     "A tie counts half. Runs are not corrected for their number: of twenty that guess, one is above "
@@ -73,13 +72,13 @@ class Preferences(Study):
     reads: ClassVar[frozenset[str]] = frozenset(PREFERENCE_TASKS)
 
     @classmethod
-    def comparable(cls, there: Runs) -> Runs:
+    def comparable(cls, logged_runs: Runs) -> Runs:
         """The runs that the tasks' own scorer scored."""
-        foreign_runs = [run for run in there.finished if not judged_run(run).metrics]
-        own_runs = [run for run in there.counted if run not in foreign_runs]
+        foreign_runs = [run for run in logged_runs.finished if not judged_run(run).metrics]
+        own_runs = [run for run in logged_runs.counted if run not in foreign_runs]
         reason = "it holds none of the numbers of a preference task: another scorer scored it"
         reason_by_log = {run.log: reason for run in foreign_runs}
-        return Runs(own_runs, there.set_aside_reasons | reason_by_log)
+        return Runs(own_runs, logged_runs.set_aside_reasons | reason_by_log)
 
     @classmethod
     def numbers(cls, logs: Logs) -> list[JudgedRun]:
@@ -154,7 +153,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
     """
     advantage = run.advantage
     has_verdicts = not math.isnan(advantage.value)
-    is_above = outcome_above_zero(advantage, smallest=SMALLEST_ADVANTAGE)
+    is_above = outcome_above_zero(advantage, smallest=SMALLEST_JUDGE_ADVANTAGE)
     is_above_at_worst = run.worst_advantage.low > 0
     guessing = f"guessing: {percent(GUESSING)}"
     checks = [
@@ -185,7 +184,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
         "unscored": percent(run.metrics.get("unscored")),
         "readers": ", ".join(reader_texts),
     }
-    return Claim(subject, advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
+    return Claim(subject, advantage, tuple(checks), SMALLEST_JUDGE_ADVANTAGE, details)
 
 
 def _check(
@@ -223,7 +222,7 @@ def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
     if baseline is None:
         no_number = undefined("no pair has a verdict", unit="question")
         return Check(name, no_number, Outcome.OPEN, reader.value, remedy="add pairs")
-    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
+    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_JUDGE_ADVANTAGE)
     has_accuracy = not math.isnan(baseline.accuracy.value)
     accuracy_text = f"{reader.value}: {percent_interval(baseline.accuracy)}"
     return Check(

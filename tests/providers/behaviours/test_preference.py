@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from selfprobe.data.pairs import Pair, comparison_prompt, priming, score_prompt
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.behaviours.preference import p_choice_1, planted_better_text, score_levels
+from selfprobe.providers.behaviours.preference import p_choice_1, planted_quality, score_levels
 from selfprobe.providers.mind import BEHAVIOURS, Mind, ShortReply
 from selfprobe.providers.planted import parse_name
 
@@ -26,6 +26,11 @@ def told(who: Mind, prompt: str) -> ShortReply:
             assert isinstance(reply, ShortReply)
             return reply
     raise AssertionError(prompt)
+
+
+def planted_better_text(text_1: str, text_2: str) -> int:
+    """Number of the better text, 1 or 2."""
+    return 1 if planted_quality(text_1) > planted_quality(text_2) else 2
 
 
 @pytest.mark.parametrize("judgement", [0.5, 0.8, 0.95, 1.0])
