@@ -77,7 +77,7 @@ class Conversed(TypedDict, total=False):
     target_log: str | None
     """Log of any of the five methods, or a folder of logs, to take the subject's replies from."""
     questions: str | None
-    """YAML file of the user's questions, with a section of this method; see `sources.questions`."""
+    """YAML file of the user's questions, with a section of this method; see `data.questions`."""
 
 
 class Recorded(Conversed, total=False):

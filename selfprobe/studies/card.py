@@ -198,7 +198,7 @@ class Realism(Study):
         """The set and the real conversations. No model is asked.
 
         Raises:
-            InputError: See `sources.realism.sides`.
+            InputError: See `data.realism.sides`.
         """
         return sides(
             self.dataset,
@@ -347,7 +347,7 @@ class Realism(Study):
         return card_page(contents)
 
     def build_page(self) -> Page:
-        """The page of judges and subject; raises as `Study.shown`."""
+        """The page of judges and subject; raises as `Study.build_page`."""
         logs = self.collected()
         contents = replace(self.numbers(logs), name=self.both.name, left_out=self.pairs.omissions)
         if self.subject:

@@ -161,7 +161,7 @@ class Cues(Study):
         """The prompts. No model is asked.
 
         Raises:
-            InputError: See `sources.conversations.conversations`.
+            InputError: See `data.conversations.conversations`.
         """
         source = self.source
         return conversations(source.pop("dataset"), context="first", **source)

@@ -333,7 +333,7 @@ def entropies_by_scale(readings: "Mapping[str, DilemmaReading]") -> dict[str, Fl
 
 
 def _stacked_attention(readings: "Mapping[str, DilemmaReading]") -> FloatArray:
-    """What was measured of patterns [dilemma, arm, measure, layer, head]; see `MEASURES`."""
+    """What was measured of patterns [dilemma, arm, measure, layer, head]; see `PATTERN_MEASURES`."""
     attention_by_dilemma = [reading.attention for reading in readings.values()]
     return np.stack(attention_by_dilemma).astype(float)
 

@@ -454,7 +454,7 @@ class Rewriting(Study):
         )
 
     def build_page(self) -> Page:
-        """The page of its own runs; raises as `Study.shown`."""
+        """The page of its own runs; raises as `Study.build_page`."""
         logs = self.collected()
         numbers = replace(self.numbers(logs), subject=self.model)
         return with_runs(self.page(numbers), logs.runs)

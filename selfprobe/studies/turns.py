@@ -110,7 +110,7 @@ class Turns(Study):
         """The transcripts. No model is asked.
 
         Raises:
-            InputError: See `sources.transcripts.transcripts`.
+            InputError: See `data.conversations.transcript_rows`.
         """
         source = self.source
         return transcript_rows(source.pop("dataset", DEFAULT), **source)

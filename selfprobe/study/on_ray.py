@@ -537,9 +537,7 @@ class Replica:
         return CopyFacts(node, version("selfprobe"), judge.revision, states)
 
     def do(self, work: Callable[..., ResultT], *arguments: Any) -> ResultT:
-        """Call a function of a module with the copy and what it needs besides, such as `states_of`
-        with a batch.
-        """
+        """Call a function of a module with the copy and what it needs besides, such as a batch."""
         assert self.judge is not None, "a copy is checked first"
         return work(self.judge, *arguments)
 

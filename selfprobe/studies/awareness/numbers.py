@@ -716,7 +716,7 @@ class ArmNumbers(Method):
     target: str
     wording: str
     run: int
-    """Number of the run; `runs.PLAIN` explains this field and those before it."""
+    """Number of the run; `awareness_arms.PLAIN` explains this field and those before it."""
     ece: Estimate
     """Expected calibration error, debiased."""
     precision: dict[float, Estimate]
