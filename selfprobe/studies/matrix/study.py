@@ -89,7 +89,7 @@ class Matrix(Study):
         return None if value is None else tuple(map(short_name, value))
 
     @model_validator(mode="after")
-    def _is_runnable(self) -> Self:
+    def _refuse_impossible(self) -> Self:
         """Refuse too few models, an unknown task, and arguments and arms that no task here has."""
         if len(self.models) < 2:
             names = ", ".join(model.name for model in self.models) or "none"
