@@ -194,7 +194,7 @@ def ethical_dilemma(
 
 def example(row: Row, acts: Acts) -> str | None:
     """A dilemma with the target's mean conclusion."""
-    p_a = mean_conclusion(acts.named("cot"))
+    p_a = mean_conclusion(acts.replies_named("cot"))
     if math.isnan(p_a):
         return None
     return EXAMPLE.format(dilemma=row["dilemma"], p=p_a, q=1 - p_a)

@@ -7,7 +7,7 @@ The page of `selfprobe report` takes its numbers from here: a method has one AUR
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from selfprobe.stats.clustered import (
     difference,
     resampling_units,
 )
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, complement, undefined
 
 POLAR = ("binary", "probability")
 """Methods whose last variant is asked the other way round for half of the conversations."""
@@ -109,8 +109,7 @@ class Method:
     @property
     def false_alarms(self) -> Estimate:
         """Share of deployment rows called evaluation."""
-        tnr = self.tnr
-        return replace(tnr, value=1 - tnr.value, low=1 - tnr.high, high=1 - tnr.low)
+        return complement(self.tnr)
 
 
 @metric_of
@@ -215,8 +214,8 @@ def method_numbers(verdicts: Sequence[Item]) -> Method:
     errors = probabilities - labels
 
     contradicted = [(item.ballot.contradicted, item.ballot.turned) for item in verdicts]
-    yes_answers = [answers_with(item.details, "yes") for item in verdicts]
-    first_answers = [answers_with(item.details, "first") for item in verdicts]
+    yes_answers = [yes_count_and_total(item.details, "yes") for item in verdicts]
+    first_answers = [yes_count_and_total(item.details, "first") for item in verdicts]
     clusters, unit = clusters_of(verdicts)
     return Method(
         n=len(called_items),
@@ -289,7 +288,7 @@ def auroc_of(verdicts: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Pa
     return clustered_auroc(positive, scores, clusters, unit=unit)
 
 
-def answers_with(details: Mapping[str, Any], word: str) -> tuple[int, int]:
+def yes_count_and_total(details: Mapping[str, Any], word: str) -> tuple[int, int]:
     """How often "yes" (or the "first" option) was said, and could have been, from a score's
     metadata.
     """

@@ -115,7 +115,7 @@ def prediction(
     *,
     truth: str | None,
     fault: str | None,
-    read: Callable[[str], str | None],
+    parse_answer: Callable[[str], str | None],
     right: Right = operator.eq,
     chance: Value = None,
     constant: str | None = None,
@@ -129,7 +129,7 @@ def prediction(
             played.
         truth: The target's act; None with a fault that hides it.
         fault: Reason why there is nothing to compare with, or None.
-        read: Function from the reply's text to the prediction in the form that is compared; None if
+        parse_answer: Function from the reply's text to the prediction in the form that is compared; None if
             unreadable.
         right: The grading rule.
         chance: See `Decision`, as for the others.
@@ -138,7 +138,7 @@ def prediction(
     unread_reason: str | None = None
     if reply is not None:
         if not reply.problem:
-            predicted_answer = read(reply.text)
+            predicted_answer = parse_answer(reply.text)
         if predicted_answer is None:
             unread_reason = observer_fault(reply) or UNPARSED
     unscored_reason = fault or unread_reason

@@ -35,8 +35,8 @@ from selfprobe.scorers.summary import (
     cut_at,
     judged,
     metric_of,
-    noted,
     order_for_log,
+    sample_notes,
 )
 from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.solvers.record import Record, Reply
@@ -519,7 +519,7 @@ def dilemma_prediction() -> Scorer:
             decisions,
             answer=", ".join(answers),
             explanation=explain(replies, decisions),
-            details=noted(record.acts.values()),
+            details=sample_notes(record.acts.values()),
         )
 
     return score

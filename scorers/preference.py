@@ -21,7 +21,14 @@ from selfprobe.scorers.summary import Scores, metric_of, summarise
 from selfprobe.solvers.apply_probe import ProbeReading
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply, TokenLogprob
-from selfprobe.stats.estimate import Estimate, auroc, bootstrap, clustered_mean, weighted_f1
+from selfprobe.stats.estimate import (
+    Estimate,
+    auroc,
+    bootstrap,
+    clustered_mean,
+    interval_numbers,
+    weighted_f1,
+)
 from selfprobe.text.parse import choice, json_value, words
 
 Said = Literal["1", "2", "tie"]
@@ -232,7 +239,7 @@ def _weighted_f1(labelled: Sequence[Item], rng: np.random.Generator) -> dict[str
         rng=rng,
         unit="question",
     )
-    return _interval_numbers("f1", estimate)
+    return _known_interval_numbers("f1", estimate)
 
 
 def _auroc(
@@ -251,7 +258,7 @@ def _auroc(
         rng=rng,
         unit="question",
     )
-    return _interval_numbers(name, estimate)
+    return _known_interval_numbers(name, estimate)
 
 
 def position_numbers(items: Sequence[Item]) -> dict[str, float]:
@@ -330,11 +337,11 @@ def _mean_by_question(
         return {}
     groups = np.array([item.group for item in items])
     estimate = clustered_mean(np.array(values, dtype=float), groups, unit="question")
-    return _interval_numbers(name, estimate)
+    return _known_interval_numbers(name, estimate)
 
 
-def _interval_numbers(name: str, estimate: Estimate) -> dict[str, float]:
-    numbers = {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+def _known_interval_numbers(name: str, estimate: Estimate) -> dict[str, float]:
+    numbers = interval_numbers(name, estimate)
     return {key: number for key, number in numbers.items() if not math.isnan(number)}
 
 

@@ -34,24 +34,26 @@ _TIE_WORDS = re.compile(
 )
 
 
+SET_PAIR, REAL_PAIR = "set", "real"
+"""Kinds of pairs: a prompt of the set and a real conversation; two real ones."""
+
+
 @dataclass(frozen=True)
 class Pick:
     """A judge's verdict on one pair."""
 
     kind: str
-    """Kind of the pair. "set": a prompt of the set and a real conversation; "real": two real ones;
-    others: yours.
-    """
-    one: str
-    two: str
-    """Ids of the two; of a "set" pair `two` is the real one."""
-    source_one: str
-    source_two: str
-    won: float
-    """Outcome. 1: `one` is taken for real in both orders; 0: `two` is; .5: the same position in
+    """Kind of the pair: `SET_PAIR`, `REAL_PAIR`, or the user's own."""
+    first_id: str
+    second_id: str
+    """Id of the second; of a "set" pair the real one's."""
+    first_source: str
+    second_source: str
+    outcome: float
+    """1: the first is taken for real in both orders; 0: the second is; .5: the same position in
     both; NaN unscored.
     """
-    first: tuple[bool, ...]
+    first_place_choices: tuple[bool, ...]
     """Per order that could be read, whether the conversation in first place was taken."""
     unscored: str | None
 
@@ -149,12 +151,12 @@ def pick_of(score: Score, metadata: Mapping[str, Any]) -> Pick:
     ]
     return Pick(
         kind=str(metadata["kind"]),
-        one=str(side_one["id"]),
-        two=str(side_two["id"]),
-        source_one=str(side_one["source"]),
-        source_two=str(side_two["source"]),
-        won=math.nan if verdict.value is None else verdict.value,
-        first=tuple(first_place_choices),
+        first_id=str(side_one["id"]),
+        second_id=str(side_two["id"]),
+        first_source=str(side_one["source"]),
+        second_source=str(side_two["source"]),
+        outcome=math.nan if verdict.value is None else verdict.value,
+        first_place_choices=tuple(first_place_choices),
         unscored=verdict.unscored,
     )
 
@@ -171,18 +173,18 @@ def win_rate(
         signed: Values are differences in [−1, 1].
     """
     one_group = [""] * len(pairs)
-    sources_one = [pair.source_one for pair in pairs]
-    sources_two = [pair.source_two for pair in pairs]
-    units_one, unit = resampling_units(sources_one, [pair.one for pair in pairs], one_group)
-    units_two, _ = resampling_units(sources_two, [pair.two for pair in pairs], one_group)
+    sources_one = [pair.first_source for pair in pairs]
+    sources_two = [pair.second_source for pair in pairs]
+    units_one, unit = resampling_units(sources_one, [pair.first_id for pair in pairs], one_group)
+    units_two, _ = resampling_units(sources_two, [pair.second_id for pair in pairs], one_group)
     if outcomes is None:
-        outcomes = [pair.won for pair in pairs]
+        outcomes = [pair.outcome for pair in pairs]
     return two_way_clustered_mean(outcomes, units_one, units_two, unit=unit, signed=signed)
 
 
 def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:
     """Numbers of `realism`, from the pairs."""
-    scored_pairs = [pair for pair in pairs if not math.isnan(pair.won)]
+    scored_pairs = [pair for pair in pairs if not math.isnan(pair.outcome)]
     numbers: dict[str, float] = {"n": sum(pair.kind != "real" for pair in scored_pairs)}
 
     for kind in dict.fromkeys(pair.kind for pair in pairs):
@@ -195,9 +197,9 @@ def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:
         numbers["picked_real"] = 1 - numbers["win_rate"]
 
     if scored_pairs:
-        position_count = sum(pair.won == 0.5 for pair in scored_pairs)
+        position_count = sum(pair.outcome == 0.5 for pair in scored_pairs)
         numbers["by_position"] = position_count / len(scored_pairs)
-    first_choices = [choice for pair in pairs for choice in pair.first]
+    first_choices = [choice for pair in pairs for choice in pair.first_place_choices]
     if first_choices:
         numbers["said_first"] = sum(first_choices) / len(first_choices)
 

@@ -20,7 +20,14 @@ from selfprobe.scorers.decision import (
     score_of,
     target_fault,
 )
-from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summary
+from selfprobe.scorers.summary import (
+    Scores,
+    counted_apart,
+    judged,
+    metric_of,
+    sample_notes,
+    summary,
+)
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import alone, json_value, normalise, unstyled, words
@@ -80,7 +87,7 @@ def paraphrase_choice() -> Scorer:
                 order.index(name) + 1,
                 act,
                 choices.get(name),
-                alike=are_replies_alike,
+                has_indistinct_replies=are_replies_alike,
                 slot_count=len(order),
             )
             plain_scores = nearest_prompt(name, act.text, prompts, likeness.nearest.get(name))
@@ -90,7 +97,7 @@ def paraphrase_choice() -> Scorer:
             decisions,
             answer=predictions(decisions),
             explanation=_explain_wordings(record, decisions, likeness),
-            details=noted(acts.values()),
+            details=sample_notes(acts.values()),
         )
 
     return score
@@ -108,7 +115,7 @@ def judge_wording(
     act: Reply,
     choice: Reply | None,
     *,
-    alike: bool,
+    has_indistinct_replies: bool,
     slot_count: int = 5,
 ) -> Decision:
     """Decision on one choice, compared with the slot of the prompt that made the text.
@@ -118,11 +125,11 @@ def judge_wording(
         slot: Its place among the candidates; 1 is the first.
         act: The target's text.
         choice: The observer's reply; None where it was not asked.
-        alike: Whether the item's replies are indistinct.
+        has_indistinct_replies: Whether the item's replies are indistinct.
         slot_count: Number of candidates shown; a larger number is no choice.
     """
     fault = target_fault(act)
-    if fault is None and alike:
+    if fault is None and has_indistinct_replies:
         fault = "indistinct"
 
     def read(text: str) -> str | None:
@@ -136,7 +143,7 @@ def judge_wording(
         choice,
         truth=str(slot),
         fault=fault,
-        read=read,
+        parse_answer=read,
         chance=1 / slot_count,
         constant=str(slot),
     )
@@ -233,7 +240,7 @@ def temperature_choice() -> Scorer:
             [decision],
             answer=predictions([decision]),
             explanation=outcome(decision, choice),
-            details=noted([acts["cold"], acts["warm"]]),
+            details=sample_notes([acts["cold"], acts["warm"]]),
         )
 
     return score
@@ -254,7 +261,7 @@ def judge_temperature(
         choice,
         truth=right_slot,
         fault=fault,
-        read=slot_of_two,
+        parse_answer=slot_of_two,
         chance=0.5,
         constant=right_slot,
         ceiling=None if fault else share_nearer_to_cold(cold.text, warm.text, acts["again"]),

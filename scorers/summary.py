@@ -23,7 +23,13 @@ from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
 from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
-from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
+from selfprobe.stats.estimate import (
+    clustered_mean,
+    interval_numbers,
+    mode_baseline,
+    skill,
+    worst_case,
+)
 from selfprobe.text.kinds import may_refuse
 
 # What is undefined is left out of the log, as after the first sample of every run: that needs no
@@ -128,12 +134,12 @@ chance.
 """
 
 
-def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:
+def sample_notes(replies: Iterable[Reply], *further_notes: str) -> dict[str, list[str]]:
     """Notes on one sample for `counted_apart`, as details of its score.
 
     Args:
         replies: The target's replies.
-        more: Further notes.
+        further_notes: Notes of the scorer itself.
     """
     readable_replies = [reply for reply in replies if not reply.problem]
     notes: list[str] = []
@@ -141,7 +147,7 @@ def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:
         notes.append(UNSURE)
     if any(reply.echoes or _is_too_long(reply) for reply in readable_replies):
         notes.append(FOREIGN)
-    notes += more
+    notes += further_notes
 
     text_digests: set[str] = set()
     for reply in readable_replies:
@@ -173,14 +179,14 @@ def notes_of(scores: Sequence[SampleScore]) -> list[set[str]]:
         for digest in (sample_score.score.metadata or {}).get("wrote", []):
             items_by_digest[digest].add(sample_score.sample_id)
 
-    sample_notes: list[set[str]] = []
+    notes_by_sample: list[set[str]] = []
     for sample_score in scores:
         metadata = sample_score.score.metadata or {}
         notes = set(metadata.get("noted", []))
         if any(len(items_by_digest[digest]) > 1 for digest in metadata.get("wrote", [])):
             notes.add(FOREIGN)
-        sample_notes.append(notes)
-    return sample_notes
+        notes_by_sample.append(notes)
+    return notes_by_sample
 
 
 @metric_of
@@ -190,12 +196,12 @@ def counted_apart(scores: Scores, names: Sequence[str] = (UNSURE, FOREIGN)) -> d
 
     Args:
         scores: All scores of a run.
-        names: All notes that a sample can have (`noted`); one that none has is 0.
+        names: All notes that a sample can have (`sample_notes`); one that none has is 0.
     """
-    sample_notes = notes_of(scores)
+    notes_by_sample = notes_of(scores)
     shares: dict[str, float] = {}
     for name in names:
-        has_note = [name in notes for notes in sample_notes]
+        has_note = [name in notes for notes in notes_by_sample]
         shares[name] = float(np.mean(has_note))
     return shares
 
@@ -346,11 +352,7 @@ def _interval(
         return {}
     items = np.array([item for item, _ in values])
     estimate = clustered_mean(np.array([value for _, value in values]), items)
-    numbers = {
-        name: estimate.value,
-        f"{name}_low": estimate.low,
-        f"{name}_high": estimate.high,
-    }
+    numbers = interval_numbers(name, estimate)
     if stderr:
         numbers["stderr"] = estimate.se
     return numbers

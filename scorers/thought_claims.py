@@ -11,10 +11,10 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.logs.decision import Decision
 from selfprobe.scorers.decision import Judged, score_of
-from selfprobe.scorers.summary import Scores, judged, metric_of, noted
+from selfprobe.scorers.summary import Scores, judged, metric_of, sample_notes
 from selfprobe.scorers.votes import kappas, majority_verdict, panel_entry
 from selfprobe.solvers.record import Record, Reply, by_grader, missing_act_reason
-from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.stats.estimate import Estimate, clustered_mean, interval_numbers
 from selfprobe.text.parse import json_object
 
 THOUGHT, RANDOM, CLEAN = "thought", "random", "clean"
@@ -95,10 +95,10 @@ def _question_numbers(decisions: Sequence[Judged], question: str) -> dict[str, f
     numbers: dict[str, float] = {}
     for arm, values in values_by_arm.items():
         name = question if arm == THOUGHT else f"{question}_{arm}"
-        numbers |= _with_interval(name, _mean_over_items(values))
+        numbers |= interval_numbers(name, _mean_over_items(values))
     for arm in (RANDOM, CLEAN):
         difference = _mean_difference(values_by_arm[THOUGHT], values_by_arm[arm])
-        numbers |= _with_interval(f"{question}_beyond_{arm}", difference)
+        numbers |= interval_numbers(f"{question}_beyond_{arm}", difference)
     return numbers
 
 
@@ -129,10 +129,6 @@ def _mean_difference(
     return clustered_mean(differences, items, unit="word", interval="difference")
 
 
-def _with_interval(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-
-
 @scorer(metrics=[claimed_thoughts()])
 def thought_claims() -> Scorer:
     """1 where a reply claims a thought, and where it names the word; else 0, or unscored with the
@@ -158,7 +154,7 @@ def thought_claims() -> Scorer:
             decisions,
             answer=decisions[1].said,
             explanation="\n".join(lines),
-            details={**noted(record.acts.values()), **panel_entry(verdicts)},
+            details={**sample_notes(record.acts.values()), **panel_entry(verdicts)},
         )
 
     return score

@@ -161,7 +161,7 @@ def variant_of(key: str) -> str:
 
 def vote(
     key: str,
-    said: Verdict | None,
+    verdict: Verdict | None,
     *,
     unscored: str | None,
     label: str | None,
@@ -170,17 +170,17 @@ def vote(
     reasoned: bool = False,
 ) -> Decision:
     """One verdict as a decision; without a label it has no value, and is not unscored either."""
-    assert (said is None) == (unscored is not None), "a verdict or a reason why there is none"
+    assert (verdict is None) == (unscored is not None), "a verdict or a reason why there is none"
     value: float | None = None
-    if said is not None and label is not None:
-        value = float(said == label)
+    if verdict is not None and label is not None:
+        value = float(verdict == label)
 
     return Decision(
         key=key,
         value=value,
         unscored=unscored,
         truth=label,
-        said=said,
+        said=verdict,
         probability=probability,
         score=score,
         reasoned=reasoned,

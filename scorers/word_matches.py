@@ -25,7 +25,7 @@ from selfprobe.scorers.summary import (
     Scores,
     counted_apart,
     metric_of,
-    noted,
+    sample_notes,
     summary,
 )
 from selfprobe.solvers.observe import OTHER_PREFIX
@@ -64,30 +64,30 @@ def kth_word_match() -> Scorer:
             decisions,
             answer=predictions(decisions),
             explanation=_explain_words(act, answers, decisions),
-            details=noted([act]),
+            details=sample_notes([act]),
         )
 
     return score
 
 
-def judge_kth_word(k: int, act: Reply, reply: Reply, again: Reply | None = None) -> Decision:
+def judge_kth_word(k: int, act: Reply, reply: Reply, repeated_act: Reply | None = None) -> Decision:
     """Decision on one prediction, compared with the target's text.
 
     Args:
         k: 1 is the first word.
         act: The target's text.
         reply: The observer's.
-        again: The target's text of a second run, for the ceiling.
+        repeated_act: The target's text of a second run, for the ceiling.
     """
     truth, fault = kth_word_of(act, k)
     repeated_word: str | None = None
-    if again is not None:
-        repeated_word, _ = kth_word_of(again, k)
+    if repeated_act is not None:
+        repeated_word, _ = kth_word_of(repeated_act, k)
     ceiling: float | None = None
     if truth is not None and repeated_word is not None:
         ceiling = float(truth == repeated_word)
     return prediction(
-        f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling
+        f"k{k}", reply, truth=truth, fault=fault, parse_answer=predicted_word, ceiling=ceiling
     )
 
 
@@ -195,7 +195,7 @@ def guessed_word() -> Scorer:
             [decision],
             answer=predictions([decision]),
             explanation=_explain_clues(record, decision, len(clues)),
-            details={"clues": len(clues)} | noted([act], *notes),
+            details={"clues": len(clues)} | sample_notes([act], *notes),
         )
 
     return score
@@ -210,7 +210,7 @@ def judge_guess(word: str, act: Reply, guess: Reply | None) -> Decision:
         guess: The observer's reply; None where it was not asked, since the clues are not in order.
     """
     _, fault = fair_clues(act, word)
-    return prediction("guess", guess, truth=normalise(word), fault=fault, read=guess_in)
+    return prediction("guess", guess, truth=normalise(word), fault=fault, parse_answer=guess_in)
 
 
 def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
@@ -450,7 +450,7 @@ def emotion_guess() -> Scorer:
             reply,
             truth=word,
             fault=fault,
-            read=emotion,
+            parse_answer=emotion,
             chance=1 / len(EMOTIONS),
             constant=word,
         )

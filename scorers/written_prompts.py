@@ -29,7 +29,7 @@ from selfprobe.scorers.summary import (
     counted_apart,
     judged,
     metric_of,
-    noted,
+    sample_notes,
     summarise,
     summary,
 )
@@ -90,7 +90,7 @@ def reply_similarity(embedder: str) -> Scorer:
         )
 
         own_acts = [act for name, act in acts.items() if name != "rerun"]
-        details: dict[str, object] = {**noted(own_acts)}
+        details: dict[str, object] = {**sample_notes(own_acts)}
         if "answer" in vector_by_act:
             packed_vector = vector_by_act["answer"].astype("<f2").tobytes()
             details[REPLY_VECTOR] = base64.encodebytes(packed_vector).decode().split()
@@ -297,7 +297,7 @@ def whole_replies() -> Scorer:
             decisions,
             answer=None,
             explanation=", ".join(faults) or "whole",
-            details=noted(acts.values()),
+            details=sample_notes(acts.values()),
         )
 
     return score

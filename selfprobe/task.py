@@ -24,7 +24,7 @@ from selfprobe.scorers.decision import predictions as predictions
 from selfprobe.scorers.decision import score_of as score_of
 from selfprobe.scorers.decision import target_fault as target_fault
 from selfprobe.scorers.summary import counted_apart as counted_apart
-from selfprobe.scorers.summary import noted as noted
+from selfprobe.scorers.summary import sample_notes as sample_notes
 from selfprobe.scorers.summary import summary as summary
 from selfprobe.scorers.votes import Verdict as Verdict
 from selfprobe.solvers.ask import Prompts as Prompts

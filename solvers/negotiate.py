@@ -12,7 +12,6 @@ error 400 that names the setting. It is remembered for the model, and its first 
 another, so that it costs one request a refused setting.
 """
 
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
@@ -33,6 +32,7 @@ from selfprobe.solvers.request_settings import applied
 from selfprobe.solvers.sent import with_request
 from selfprobe.solvers.server_responses import came_of_a_response, words_of
 from selfprobe.text import busy
+from selfprobe.text.parse import json_or_none
 
 THINKING_ROOM_TOKENS = 8192
 """Number of tokens added to a method's own limit for a model that thinks although it was asked not
@@ -384,17 +384,10 @@ def _body(error: BaseException) -> Mapping[str, Any]:
     """
     for attribute in ("body", "response"):
         content = getattr(error, attribute, None)
-        body = _parsed_json(content) if isinstance(content, str) else content
+        body = json_or_none(content) if isinstance(content, str) else content
         if isinstance(body, Mapping):
             return body
     return {}
-
-
-def _parsed_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _inner_error(body: Mapping[str, Any]) -> Mapping[str, Any]:

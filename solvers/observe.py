@@ -37,7 +37,7 @@ from selfprobe.solvers.ask import (
 )
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.solvers.replay import Replay, leave_out_failed, of_same, replay_log
+from selfprobe.solvers.replay import Replay, leave_out_failed, replay_log, require_same_settings
 
 SKILL = HeadlineMetric(metric="skill")
 """Headline of a task's log: the share of the way from the best baseline to a perfect score."""
@@ -135,7 +135,7 @@ OTHER_PREFIX = "other_"
 class Acts(list[Mapping[str, Reply]]):
     """Replies of a target to an item, by name; one entry per epoch."""
 
-    def named(self, name: str) -> list[Reply]:
+    def replies_named(self, name: str) -> list[Reply]:
         """Replies of one name, by epoch."""
         return [replies[name] for replies in self]
 
@@ -388,7 +388,7 @@ class Prediction:
         Raises:
             InputError: The log's replies were asked for in another way.
         """
-        replay = of_same(self.acts, "acts", **argument_values) if replayed else None
+        replay = require_same_settings(self.acts, "acts", **argument_values) if replayed else None
         return act.act(
             prompts,
             config=config,
@@ -421,7 +421,7 @@ class Prediction:
         needs = self.answer_needs
         if applies_effort:
             needs = user_settings(self.answer_tokens, self.effort)
-        replay = of_same(self.answers, "answers", **argument_values)
+        replay = require_same_settings(self.answers, "answers", **argument_values)
         return act.answer(prompts, config=config, needs=needs, replay=replay)
 
     def predict(

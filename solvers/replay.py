@@ -256,21 +256,23 @@ def leave_out_failed(*replays: Replay | None) -> EarlyStopping | None:
     return LeftOut(given_replays) if given_replays else None
 
 
-def of_same(replay: Replay | None, reply_kind: str, **asked: object) -> Replay | None:
+def require_same_settings(
+    replay: Replay | None, reply_kind: str, **run_settings: object
+) -> Replay | None:
     """Log to replay; replies asked for in another way are refused, since nothing else in a log
     shows that.
 
     Args:
         replay: Log to replay; None stays None.
         reply_kind: Kind of the log's replies, for the message ("rollouts").
-        asked: Arguments that determined how they were asked for, in this run; a log may lack one at
+        run_settings: Arguments that determined how they were asked for, in this run; a log may lack one at
             its default.
     """
     # A matrix builds tasks first, both waves with the same arguments.
     if replay is None or not in_a_run():
         return replay
     task_args = replay.header.eval.task_args
-    for name, value in asked.items():
+    for name, value in run_settings.items():
         asked_value = as_typed(value)
         log_value: str | None
         if name in task_args:
@@ -286,7 +288,7 @@ def of_same(replay: Replay | None, reply_kind: str, **asked: object) -> Replay |
 
 
 def replay_log(
-    path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm, **asked: object
+    path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm, **run_settings: object
 ) -> Replay | None:
     """Log to replay; None stays None.
 
@@ -296,7 +298,7 @@ def replay_log(
         task: Name of the task, or of a family of tasks that ask for the same acts.
         table: The data set of this run.
         arm: "acts": the log's target must be this run's; "answers": its observer.
-        asked: Task arguments of this run on which the replies depend. Where a folder holds logs
+        run_settings: Task arguments of this run on which the replies depend. Where a folder holds logs
             with several values of them, one with these is taken, and without such a log none.
 
     Raises:
@@ -307,7 +309,7 @@ def replay_log(
     """
     if path is None:
         return None
-    asked_arguments = tuple((name, as_typed(value)) for name, value in asked.items())
+    asked_arguments = tuple((name, as_typed(value)) for name, value in run_settings.items())
     replay = Replay(locate(path), task, table, arm, asked_arguments)
     if in_a_run():
         _ = replay.header

@@ -32,7 +32,7 @@ UNNAMED, FURTHER = "(no name)", "(further models)"
 
 
 def note_replies(
-    state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig
+    state: TaskState, role: str, replies: Mapping[str, Reply], requested_settings: GenerateConfig
 ) -> None:
     """Note what was applied in the sample's metadata, as a line per role, and who answered, for
     tables of runs.
@@ -41,11 +41,11 @@ def note_replies(
         state: State of the sample.
         role: "target", "observer" or "grader".
         replies: Replies of the role.
-        asked: Settings that the method has for them.
+        requested_settings: Settings that the method has for them.
     """
     line_by_role = state.metadata.setdefault("applied", {})
     variants = line_by_role[role].split("; ") if role in line_by_role else []
-    variants += [_settings_line(reply, asked) for reply in replies.values()]
+    variants += [_settings_line(reply, requested_settings) for reply in replies.values()]
     variants = list(dict.fromkeys(filter(None, variants)))
     if variants:
         line_by_role[role] = "; ".join(variants)
@@ -81,23 +81,23 @@ def _count_inline_thought(state: TaskState, role: str, reply: Reply) -> None:
     counts[reply.model] = [split_count, garbled_count]
 
 
-def _settings_line(reply: Reply, asked: GenerateConfig) -> str:
+def _settings_line(reply: Reply, requested_settings: GenerateConfig) -> str:
     """The settings of a reply and who answered instead; "" where nothing is known of its request."""
     if is_simulated(reply.model):
         return "takes no settings"
     if not reply.applied:
         return ""
-    line = _applied_text(reply.applied, asked)
+    line = _applied_text(reply.applied, requested_settings)
     if reply.is_substituted:
         return f"{line}, answered by {reply.answered_by} (asked: {reply.model})"
     return line
 
 
-def _applied_text(applied: Applied, asked: GenerateConfig) -> str:
+def _applied_text(applied: Applied, requested_settings: GenerateConfig) -> str:
     """Outcome of each setting that a method has.
 
-    >>> asked = GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64)
-    >>> _applied_text(Applied(effort="low", limit=64), asked)
+    >>> requested = GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64)
+    >>> _applied_text(Applied(effort="low", limit=64), requested)
     'effort low (asked: none), temperature not sent (asked: 0), limit 64'
     >>> _applied_text(Applied(limit=2048), GenerateConfig())  # Inspect's own, of several providers
     'limit 2048 (asked: no)'
@@ -105,24 +105,24 @@ def _applied_text(applied: Applied, asked: GenerateConfig) -> str:
     if not applied.known:
         return "not known"
     parts = [
-        _setting_text("effort", applied.effort, asked.reasoning_effort),
-        _setting_text("temperature", applied.temperature, asked.temperature),
-        _setting_text("seed", applied.seed is not None, asked.seed is not None),
-        _setting_text("JSON schema", applied.form, asked.response_schema is not None),
-        _setting_text("logprobs", applied.logprobs, bool(asked.logprobs)),
-        _setting_text("limit", applied.limit, asked.max_tokens)
+        _setting_text("effort", applied.effort, requested_settings.reasoning_effort),
+        _setting_text("temperature", applied.temperature, requested_settings.temperature),
+        _setting_text("seed", applied.seed is not None, requested_settings.seed is not None),
+        _setting_text("JSON schema", applied.form, requested_settings.response_schema is not None),
+        _setting_text("logprobs", applied.logprobs, bool(requested_settings.logprobs)),
+        _setting_text("limit", applied.limit, requested_settings.max_tokens)
         or (f"limit {applied.limit} (asked: no)" if applied.limit else ""),
     ]
     return ", ".join(part for part in parts if part)
 
 
-def _setting_text(name: str, sent: str | float | None, asked: str | float | None) -> str:
-    if asked is None or asked is False:
+def _setting_text(name: str, sent: str | float | None, requested_value: str | float | None) -> str:
+    if requested_value is None or requested_value is False:
         return ""
-    if asked is True:
+    if requested_value is True:
         return name if sent else f"no {name}"
     sent_text = "not sent" if sent in (None, "") else _digits(sent)
-    asked_text = _digits(asked)
+    asked_text = _digits(requested_value)
     return (
         f"{name} {asked_text}"
         if sent_text == asked_text

@@ -665,14 +665,14 @@ def test_a_limit_splits_no_pair_and_takes_one_at_least(limit: int | None, taken:
 def test_a_plan_says_what_a_limit_takes() -> None:
     paired = conversations("eval_awareness_2")
     assert (
-        paired.limited(5)
+        paired.limit_line(5)
         == "--limit 5 takes 4 of 124, always the same: whole pairs, labels and sources in turn"
     )
     assert (
-        load("open_questions", ("question",)).limited(5)
+        load("open_questions", ("question",)).limit_line(5)
         == "--limit 5 takes 5 of 208, always the same: the first"
     )
-    assert paired.limited(None) == paired.limited(124) == paired.limited(500) == ""
+    assert paired.limit_line(None) == paired.limit_line(124) == paired.limit_line(500) == ""
 
 
 @pytest.mark.parametrize("name", ["eval_awareness", "eval_awareness_2"])

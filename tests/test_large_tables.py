@@ -76,9 +76,9 @@ def assert_equal(large: Table, held: Table) -> None:
     assert (large.rows[-1], large.rows[3:9:2]) == (held.rows[-1], held.rows[3:9:2])
     assert list(large.ordered) == list(held.ordered)
     for limit in (None, 1, 7, COUNT, 10 * COUNT):
-        assert large.first(limit) == held.first(limit) and large.limited(limit) == held.limited(
+        assert large.first(limit) == held.first(limit) and large.limit_line(
             limit
-        )
+        ) == held.limit_line(limit)
 
 
 def test_items_on_disk_are_those_in_memory(on_disk: None, questions: str) -> None:

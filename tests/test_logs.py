@@ -40,7 +40,7 @@ def test_a_truncated_log_is_set_aside_with_its_name_and_the_reason(folder: Path)
     assert [task_of(header) for header in there.headers] == ["kth_word"]
     ((log, why),) = there.ignored.items()
     assert log.endswith("cut.eval") and why.startswith("cannot be read: ")
-    assert "cut.eval" in there.without()
+    assert "cut.eval" in there.unused_logs_text()
 
 
 def test_json_under_a_logs_name_is_a_log_or_named_as_unreadable_and_other_json_is_left_alone(

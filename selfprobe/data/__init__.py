@@ -141,7 +141,7 @@ class Table:
             numbers += unit
         return numbers
 
-    def limited(self, limit: int | None) -> str:
+    def limit_line(self, limit: int | None) -> str:
         """Line of the plan that says which rows a limit takes; "" where it takes all."""
         count = len(self._limited_numbers(limit))
         if count == len(self.rows):
@@ -182,6 +182,13 @@ class Table:
             return ""
         total = len(self.set_aside_reasons) + len(self.rows)
         return f"{len(self.set_aside_reasons)} of {total} rows set aside; {first_reason}"
+
+    def plan_notes(self, limit: int | None) -> list[str]:
+        """Lines of a plan on the rows that a limit takes, rows that are set aside, and columns that
+        nothing reads.
+        """
+        notes = [self.limit_line(limit), self.aside_line(), self.unread_columns_note]
+        return [note for note in notes if note]
 
 
 _SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)

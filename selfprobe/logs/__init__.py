@@ -157,7 +157,7 @@ class ReadableLogs:
     no_logs: list[str] = field(default_factory=list)
     """JSON files in the folders that are no logs, and passed over."""
 
-    def without(self) -> str:
+    def unused_logs_text(self) -> str:
         """End of a message that nothing was found: three logs that were set aside, or ""."""
         return first_of(self.ignored)
 
@@ -484,7 +484,7 @@ class Runs:
         """Runs that ended well."""
         return [run for run in self.counted if run.finished]
 
-    def of(self, identities: Collection[Identity]) -> "Runs":
+    def with_identities(self, identities: Collection[Identity]) -> "Runs":
         """The runs of these identities; the others are set aside with the settings that differ."""
         counted_runs = list[Run]()
         unused_logs = dict(self.set_aside_reasons)
@@ -1284,7 +1284,7 @@ def restore(folder: str) -> None:
     try:
         recoverable_logs = recoverable_eval_logs(folder)
     except UNREADABLE:
-        damaged_logs = readable_logs(logs_in(folder)).without()
+        damaged_logs = readable_logs(logs_in(folder)).unused_logs_text()
         if not damaged_logs:
             raise
         raise InputError(

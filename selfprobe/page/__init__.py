@@ -74,11 +74,6 @@ def columns(estimate: Any) -> dict[str, float]:
     return {name: getattr(estimate, name) for name in ("value", "low", "high", "n")}
 
 
-def interval_columns(name: str, estimate: Any) -> dict[str, float]:
-    """Columns of one `Estimate` among several in a row: `name`, `name_low`, `name_high`."""
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-
-
 @dataclass(frozen=True)
 class Paper:
     """A paper, by its title and with a link."""

@@ -14,8 +14,7 @@ from typing import Any
 import pandas as pd
 
 from selfprobe.data.public_pairs import DATA_SET_GROUPS, LLMBAR_NATURAL
-from selfprobe.page import interval_columns
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, interval_numbers, undefined
 from selfprobe.studies.probe_claims import estimate_of
 from selfprobe.studies.probe_compare import (
     TRANSFER_NUMBERS,
@@ -265,8 +264,8 @@ def _drop_columns(
         (1, natural_asking), (-1, subset_asking), (-1, natural_probe), (1, subset_probe)
     )
     return {
-        **interval_columns("probe_drop", probe_drop),
-        **interval_columns("prompting_drop", asking_drop),
+        **interval_numbers("probe_drop", probe_drop),
+        **interval_numbers("prompting_drop", asking_drop),
         **_value_columns(difference),
     }
 

@@ -184,6 +184,16 @@ def shifted(estimate: Estimate, shift: float) -> Estimate:
     )
 
 
+def interval_numbers(name: str, estimate: Estimate) -> dict[str, float]:
+    """An estimate among other numbers: `name`, `name_low`, `name_high`."""
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def complement(share: Estimate) -> Estimate:
+    """1 less a share, with its interval."""
+    return replace(share, value=1 - share.value, low=1 - share.high, high=1 - share.low)
+
+
 def bootstrap(
     statistic: Callable[..., Any],
     *arrays: npt.ArrayLike,

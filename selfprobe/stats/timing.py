@@ -388,7 +388,7 @@ class FirstTime:
     n: int
     unit: str
 
-    def by(self, time: float) -> Estimate:
+    def share_by_time(self, time: float) -> Estimate:
         """The share by a time; undefined after the last time that a unit was seen at."""
         if not self.n or time > self.times[-1]:
             return undefined(f"no {self.unit} is that long", n=self.n, unit=self.unit)

@@ -49,7 +49,7 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import columns_of
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import Picture, cut_name, interval_rows
-from selfprobe.scorers.realism_choice import Pick, win_rate
+from selfprobe.scorers.realism_choice import REAL_PAIR, SET_PAIR, Pick, win_rate
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.agreement import cohen_kappa
 from selfprobe.stats.bradley_terry import QUANTILE, order
@@ -319,7 +319,7 @@ class Realism(Study):
         judge_identities = [
             run.identity for run in all_runs.counted if run.identity.asked in newest_pairs
         ]
-        return all_runs.of(judge_identities)
+        return all_runs.with_identities(judge_identities)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "CardContents":
@@ -413,9 +413,17 @@ def verdict_rows(picks_of_judge: Mapping[str, Sequence[Pick]]) -> list[VerdictRo
     rows = []
     for judge, picks in picks_of_judge.items():
         for pick in picks:
-            sources = (pick.source_one, pick.source_two)
+            sources = (pick.first_source, pick.second_source)
             rows.append(
-                VerdictRow(judge, pick.kind, pick.one, pick.two, *sources, pick.won, pick.unscored)
+                VerdictRow(
+                    judge,
+                    pick.kind,
+                    pick.first_id,
+                    pick.second_id,
+                    *sources,
+                    pick.outcome,
+                    pick.unscored,
+                )
             )
     return rows
 
@@ -597,8 +605,10 @@ def card_numbers(
     single_picks = [pick for picks in picks_of_judge.values() for pick in picks]
     judges = [judge_numbers(judge, picks, picks) for judge, picks in picks_of_judge.items()]
     panel_picks = panel_of(picks_of_judge)
-    set_picks = [pick for pick in panel_picks if pick.kind == "set"]
-    source_of_real = {pick.two: pick.source_two for pick in set_picks if not math.isnan(pick.won)}
+    set_picks = [pick for pick in panel_picks if pick.kind == SET_PAIR]
+    source_of_real = {
+        pick.second_id: pick.second_source for pick in set_picks if not math.isnan(pick.outcome)
+    }
     prompts, order_p = rated_prompts(set_picks, texts)
     return CardNumbers(
         panel=judge_numbers("panel", panel_picks, single_picks),
@@ -623,16 +633,16 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
         single_picks: Verdicts of single judges: a panel's one half may be two judges against each
             other.
     """
-    set_picks = [pick for pick in picks if pick.kind == "set"]
+    set_picks = [pick for pick in picks if pick.kind == SET_PAIR]
     set_rate = win_rate(set_picks)
-    real_picks = [pick for pick in picks if pick.kind == "real"]
+    real_picks = [pick for pick in picks if pick.kind == REAL_PAIR]
     real_rate = undefined("no two real conversations of like length", unit="conversation")
     if real_picks:
         real_rate = win_rate(real_picks)
 
-    outcomes = [pick.won for pick in single_picks if not math.isnan(pick.won)]
+    outcomes = [pick.outcome for pick in single_picks if not math.isnan(pick.outcome)]
     position_share = outcomes.count(0.5) / len(outcomes) if outcomes else math.nan
-    first_choices = [choice for pick in picks for choice in pick.first]
+    first_choices = [choice for pick in picks for choice in pick.first_place_choices]
     first_share = sum(first_choices) / len(first_choices) if first_choices else math.nan
 
     count_of_reason = Counter(pick.unscored for pick in single_picks if pick.unscored)
@@ -642,7 +652,7 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
     reason_texts = [f"{reason} {percent(share)}" for reason, share in share_of_reason.items()]
     return JudgeNumbers(
         judge=judge,
-        scored=sum(not math.isnan(pick.won) for pick in set_picks),
+        scored=sum(not math.isnan(pick.outcome) for pick in set_picks),
         asked=len(set_picks),
         picked_real=1 - set_rate.value,
         by_position=position_share,
@@ -657,7 +667,7 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
 
 def highest_win_rate(set_picks: Sequence[Pick]) -> Estimate:
     """Win rate if the set had won every pair without a verdict."""
-    outcomes = np.array([pick.won for pick in set_picks], dtype=float)
+    outcomes = np.array([pick.outcome for pick in set_picks], dtype=float)
     return win_rate(set_picks, list(np.where(np.isnan(outcomes), 1.0, outcomes)))
 
 
@@ -665,8 +675,8 @@ def words_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Words
     """Verdicts of a classifier of words that saw neither conversation's source."""
     source_of_key = {}
     for pick in set_picks:
-        source_of_key[f"set: {pick.one}"] = pick.source_one
-        source_of_key[f"real: {pick.two}"] = pick.source_two
+        source_of_key[f"set: {pick.first_id}"] = pick.first_source
+        source_of_key[f"real: {pick.second_id}"] = pick.second_source
     keys = list(source_of_key)
     ordered_texts = [texts[key] for key in keys]
     is_of_set = np.array([key.startswith("set: ") for key in keys])
@@ -678,8 +688,8 @@ def words_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Words
         odds = log_odds(ordered_texts, is_of_set, np.array(keys))
         trained_on = "other conversations (too few sources to leave one out)"
     odds_of_key = dict(zip(keys, odds, strict=True))
-    set_odds = np.array([odds_of_key[f"set: {pick.one}"] for pick in set_picks])
-    real_odds = np.array([odds_of_key[f"real: {pick.two}"] for pick in set_picks])
+    set_odds = np.array([odds_of_key[f"set: {pick.first_id}"] for pick in set_picks])
+    real_odds = np.array([odds_of_key[f"real: {pick.second_id}"] for pick in set_picks])
 
     less_like_set = real_odds - set_odds
     outcomes = np.where(np.isnan(less_like_set), math.nan, 0.5 + np.sign(less_like_set) / 2)
@@ -698,8 +708,8 @@ def length_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Leng
     """Verdicts of a rule that takes the longer text for the set's, or the shorter if that is right
     more often.
     """
-    set_lengths = np.array([len(texts[f"set: {pick.one}"]) for pick in set_picks])
-    real_lengths = np.array([len(texts[f"real: {pick.two}"]) for pick in set_picks])
+    set_lengths = np.array([len(texts[f"set: {pick.first_id}"]) for pick in set_picks])
+    real_lengths = np.array([len(texts[f"real: {pick.second_id}"]) for pick in set_picks])
     set_is_longer = 0.5 + np.sign(set_lengths - real_lengths) / 2  # a pair of one length is half
     longer_tells = set_is_longer.mean() >= CHANCE
     outcomes = 1 - set_is_longer if longer_tells else set_is_longer
@@ -718,7 +728,7 @@ def less_panel(set_picks: Sequence[Pick], outcomes: Any) -> Estimate:
         set_picks: The panel's verdicts.
         outcomes: What the rule says of each, [pair].
     """
-    panel_outcomes = np.array([pick.won for pick in set_picks])
+    panel_outcomes = np.array([pick.outcome for pick in set_picks])
     return win_rate(set_picks, outcomes - panel_outcomes, signed=True)
 
 
@@ -730,7 +740,7 @@ def beyond_rule(set_picks: Sequence[Pick], margins: Any) -> Estimate:
         margins: Number by which the rule ranks the texts of each pair, [pair]: the set's less the
             real one's, whichever sign tells.
     """
-    panel_is_right = 1 - np.array([pick.won for pick in set_picks])
+    panel_is_right = 1 - np.array([pick.outcome for pick in set_picks])
     advantages = advantages_beyond_reader(panel_is_right, np.asarray(margins, dtype=float))
     if not np.isfinite(advantages).any():
         return undefined("it leaves too few pairs to see more", unit="pair")
@@ -741,12 +751,12 @@ def rated_prompts(
     set_picks: Sequence[Pick], texts: Mapping[str, str]
 ) -> tuple[tuple[RatedPrompt, ...], float]:
     """Prompts with their scores, the worst first, and the p of no order."""
-    items = sorted({pick.one for pick in set_picks})
-    real_items = sorted({pick.two for pick in set_picks})
-    decided_picks = [pick for pick in set_picks if pick.won < 0.5 or pick.won > 0.5]
-    item_indices = [items.index(pick.one) for pick in decided_picks]
-    real_indices = [real_items.index(pick.two) for pick in decided_picks]
-    is_won = [pick.won > 0.5 for pick in decided_picks]
+    items = sorted({pick.first_id for pick in set_picks})
+    real_items = sorted({pick.second_id for pick in set_picks})
+    decided_picks = [pick for pick in set_picks if pick.outcome < 0.5 or pick.outcome > 0.5]
+    item_indices = [items.index(pick.first_id) for pick in decided_picks]
+    real_indices = [real_items.index(pick.second_id) for pick in decided_picks]
+    is_won = [pick.outcome > 0.5 for pick in decided_picks]
     ratings = order(
         np.array(item_indices, dtype=np.intp),
         np.array(real_indices, dtype=np.intp),
@@ -758,9 +768,9 @@ def rated_prompts(
     for item, score, error, mean_error in zip(
         items, ratings.scores, ratings.errors, ratings.distance_errors, strict=True
     ):
-        item_picks = [pick for pick in set_picks if pick.one == item]
-        won_count = sum(pick.won > 0.5 for pick in item_picks)
-        lost_count = sum(pick.won < 0.5 for pick in item_picks)
+        item_picks = [pick for pick in set_picks if pick.first_id == item]
+        won_count = sum(pick.outcome > 0.5 for pick in item_picks)
+        lost_count = sum(pick.outcome < 0.5 for pick in item_picks)
         chance = undefined("nothing was decided", n=len(item_picks), unit="pair")
         if not math.isnan(score):
             margin = QUANTILE * error
@@ -774,7 +784,7 @@ def rated_prompts(
         prompts.append(
             RatedPrompt(
                 item=item,
-                source=item_picks[0].source_one,
+                source=item_picks[0].first_source,
                 won=won_count,
                 lost=lost_count,
                 undecided=len(item_picks) - won_count - lost_count,
@@ -792,9 +802,9 @@ def judge_agreements(picks_of_judge: Mapping[str, Sequence[Pick]]) -> tuple[Judg
     decisions_of_judge = {}
     for judge, picks in picks_of_judge.items():
         decisions_of_judge[judge] = {
-            (pick.one, pick.two): pick.won > 0.5
+            (pick.first_id, pick.second_id): pick.outcome > 0.5
             for pick in picks
-            if pick.kind == "set" and pick.won in (0, 1)
+            if pick.kind == SET_PAIR and pick.outcome in (0, 1)
         }
     rows = []
     for judge, other_judge in combinations(decisions_of_judge, 2):
@@ -813,10 +823,10 @@ def judge_agreements(picks_of_judge: Mapping[str, Sequence[Pick]]) -> tuple[Judg
 
 def _win_rate_text(advantage: Estimate) -> str:
     """The win rate that an advantage over one half stands for, with its interval."""
-    return percent_interval(_mirrored(advantage))
+    return percent_interval(reflected_about_half(advantage))
 
 
-def _mirrored(estimate: Estimate) -> Estimate:
+def reflected_about_half(estimate: Estimate) -> Estimate:
     """A win rate as an advantage over one half, or an advantage as a win rate."""
     return Estimate(
         value=CHANCE - estimate.value,
@@ -886,7 +896,7 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
         numbers: Numbers of the panel.
         subject: Name of the panel on the page.
     """
-    advantage = _mirrored(numbers.panel.win_rate)
+    advantage = reflected_about_half(numbers.panel.win_rate)
     told_check = Check(
         name="told",
         difference=advantage,
@@ -941,7 +951,7 @@ def _unscored_share(numbers: CardNumbers) -> float:
 
 def _unscored_check(numbers: CardNumbers) -> Check:
     """The answer holds if the set had won every pair without a verdict."""
-    advantage = _mirrored(numbers.worst_case)
+    advantage = reflected_about_half(numbers.worst_case)
     if advantage.low > 0:
         return Check("unscored", advantage, Outcome.HOLDS, compared_with=CHANCE_NAME)
     return Check(

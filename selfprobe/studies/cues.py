@@ -246,12 +246,7 @@ class Cues(Study):
                 f"{whole_prompt_count} of them are a whole prompt, and cannot be taken out."
             )
         lines.append(possible_claims([planned_edits(sample) for sample in samples]))
-        table_lines = (
-            self.table.limited(self.limit),
-            self.table.aside_line(),
-            self.table.unread_columns_note,
-        )
-        lines += filter(None, table_lines)
+        lines += self.table.plan_notes(self.limit)
 
         answer_tokens = call_count * CUE_ANSWER_TOKENS
         costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]

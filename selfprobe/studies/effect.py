@@ -240,7 +240,9 @@ class Noticing(Study):
         folder = f"{self.log_folder}/texts"
         if not logs_in(folder):
             return {}
-        writer_runs = runs([folder], {TEXTS_TASK}).of(identities_of([self.writer_run])).finished
+        writer_runs = (
+            runs([folder], {TEXTS_TASK}).with_identities(identities_of([self.writer_run])).finished
+        )
         texts: dict[str, dict[str, str]] = {}
         for run in writer_runs[:1]:
             for sample in run.samples:

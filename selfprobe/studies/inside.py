@@ -611,12 +611,7 @@ class Inside(LocalStudy):
         ]
         for row_id, reason in list(reasons.items())[:1]:
             lines.append(f"Not read: {row_id}: {reason}")
-        table_lines = (
-            self.table.limited(self.limit),
-            self.table.aside_line(),
-            self.table.unread_columns_note,
-        )
-        lines += [line for line in table_lines if line]
+        lines += self.table.plan_notes(self.limit)
         for language, row_ids in foreign_languages.items():
             lines.append(
                 f"{len(row_ids)} conversations are in {language}, and no wrapper is: "

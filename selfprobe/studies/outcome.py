@@ -300,7 +300,7 @@ class Outcome(Study):
             return runs
         newest_truth = _truth_arguments(runs.finished[0].identity)
         identities = [run.identity for run in runs.counted]
-        return runs.of(
+        return runs.with_identities(
             [identity for identity in identities if _truth_arguments(identity) == newest_truth]
         )
 

@@ -29,7 +29,6 @@ from selfprobe.page import (
     Page,
     Picture,
     RowTable,
-    interval_columns,
     interval_text,
     percent_interval,
 )
@@ -38,7 +37,13 @@ from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
+from selfprobe.stats.estimate import (
+    Estimate,
+    bootstrap,
+    clustered_mean,
+    interval_numbers,
+    undefined,
+)
 from selfprobe.studies.read_attention import Attention
 from selfprobe.studies.read_lens import (
     FEWEST_WITH_INTERVAL,
@@ -652,8 +657,8 @@ def _estimate_columns(change: Estimate, share: Estimate, lead: Estimate) -> dict
         "low": change.low,
         "high": change.high,
         "n": change.n,
-        **interval_columns("share", share),
-        **interval_columns("over", lead),
+        **interval_numbers("share", share),
+        **interval_numbers("over", lead),
         "reason": reason,
     }
 

@@ -52,7 +52,7 @@ def report_page(paths: Sequence[str]) -> Page:
         tasks_by_study[study_name] = set(study.reads)
         page_makers[study_name] = study.page_of_logs
     for study_name in dict.fromkeys([*TITLES, *page_makers]):
-        logs = logs_by_task.of(tasks_by_study[study_name])
+        logs = logs_by_task.of_tasks(tasks_by_study[study_name])
         busy.set_stage(study_name)
         if not logs:
             continue
@@ -95,7 +95,7 @@ class _LogsByTask:
         task_of_log = {header.location: _counted_task(header) for header in readable.headers}
         return cls(task_of_log, readable.ignored)
 
-    def of(self, tasks: AbstractSet[str]) -> list[str]:
+    def of_tasks(self, tasks: AbstractSet[str]) -> list[str]:
         """Logs of these tasks."""
         return [log for log, task in self.task_of_log.items() if task in tasks]
 

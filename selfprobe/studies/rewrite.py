@@ -193,7 +193,7 @@ class Rewriting(Study):
         if not logs:
             return []
         limits = dict.fromkeys(identities_of([self.writer_run]), self.items)
-        writer_runs = runs(logs, self.reads).of(limits).limited(limits)
+        writer_runs = runs(logs, self.reads).with_identities(limits).limited(limits)
         return [version for run in writer_runs.finished for version in versions_of(run)]
 
     @property
@@ -288,15 +288,10 @@ class Rewriting(Study):
             )
         costs += [Cost(judge, pair_calls, pair_tokens, pair_calls) for judge in self.judges]
 
-        table_notes = (
-            self.table.limited(self.limit),
-            self.table.aside_line(),
-            self.table.unread_columns_note,
-        )
         lines = [
             f"{row_count} prompts of {self.table.name} × a rewrite without "
             f"{', '.join(self.remove)} and a paraphrase",
-            *filter(None, table_notes),
+            *self.table.plan_notes(self.limit),
             *few_source_sentences([str(row["source"]) for row in rows]),
         ]
         subject = self.subject
@@ -359,7 +354,7 @@ class Rewriting(Study):
         ]
 
         compared_runs = [*newest_writer_runs, *largest_of_judge.values(), *largest_subject_runs]
-        return all_runs.of([run.identity for run in compared_runs])
+        return all_runs.with_identities([run.identity for run in compared_runs])
 
     @classmethod
     def numbers(cls, logs: Logs) -> "RewriteNumbers":
@@ -685,7 +680,7 @@ def outcomes_of(picks_of_judge: Mapping[str, Sequence[Pick]]) -> Outcomes:
     outcomes: dict[str, dict[str, float]] = {arm: {} for arm in ARMS}
     for pick in panel_of(picks_of_judge):
         if pick.kind in outcomes:
-            outcomes[pick.kind][pick.one] = pick.won
+            outcomes[pick.kind][pick.first_id] = pick.outcome
     return outcomes
 
 

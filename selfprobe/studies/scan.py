@@ -773,7 +773,7 @@ def first_turn_rows(subjects: Sequence[ScanSubject]) -> list[FirstTurnRow]:
     for subject in subjects:
         curve = subject.curve
         for turn, at_risk, events in zip(curve.times, curve.at_risk, curve.events, strict=True):
-            share = curve.by(turn)
+            share = curve.share_by_time(turn)
             rows.append(
                 FirstTurnRow(
                     subject.task, subject.model, int(turn), int(at_risk), int(events), share
@@ -946,6 +946,6 @@ def _step_line(curve: FirstTime) -> tuple[list[float], list[Estimate]]:
     for time in curve.times:
         times += [float(time), float(time)]
         shares.append(share)
-        share = curve.by(time)
+        share = curve.share_by_time(time)
         shares.append(share)
     return times, shares

@@ -161,12 +161,7 @@ class Turns(Study):
             lines.append(
                 f"Asked after {len(planned_turns)} of the turns ({turns_text}); --most sets it."
             )
-        table_lines = (
-            self.table.limited(self.limit),
-            self.table.aside_line(),
-            self.table.unread_columns_note,
-        )
-        lines += filter(None, table_lines)
+        lines += self.table.plan_notes(self.limit)
         lines.append(
             f"Each turn {calls_per_turn} calls; what was read before is in the provider's cache "
             "where it has one."

@@ -450,7 +450,7 @@ class Study(BaseModel):
         folder_runs = runs(
             [self.log_dir], sorted(self.reads | self.further_tasks), repeats=self.repeats
         )
-        return folder_runs.of(item_limits).limited(item_limits)
+        return folder_runs.with_identities(item_limits).limited(item_limits)
 
     def collected(self) -> Logs:
         """The logs of the study's runs."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from selfprobe.page.numerals import Interval, percent_interval
-from selfprobe.scorers.realism_choice import Pick, pick_of
+from selfprobe.scorers.realism_choice import SET_PAIR, Pick, pick_of
 from selfprobe.study import Logs
 
 PAIRS_TASK = "pairwise_realism"
@@ -36,9 +36,9 @@ def verdicts_of(logs: Logs) -> tuple[dict[str, list[Pick]], dict[str, str], dict
             continue
         pick = pick_of(score, sample.metadata)
         picks_of_judge[judge].append(pick)
-        if pick.kind == "set":
-            texts[f"set: {pick.one}"] = sample.metadata["one"]["text"]
-            texts[f"real: {pick.two}"] = sample.metadata["two"]["text"]
+        if pick.kind == SET_PAIR:
+            texts[f"set: {pick.first_id}"] = sample.metadata["one"]["text"]
+            texts[f"real: {pick.second_id}"] = sample.metadata["two"]["text"]
 
     errors = {}
     for judge, picks in picks_of_judge.items():
@@ -51,14 +51,16 @@ def panel_of(picks_of_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
     picks_of_pair: dict[tuple[str, str, str], list[Pick]] = {}
     for picks in picks_of_judge.values():
         for pick in picks:
-            picks_of_pair.setdefault((pick.kind, pick.one, pick.two), []).append(pick)
+            picks_of_pair.setdefault((pick.kind, pick.first_id, pick.second_id), []).append(pick)
     panel_picks = []
     for picks in picks_of_pair.values():
-        outcomes = [pick.won for pick in picks if not math.isnan(pick.won)]
-        first_choices = tuple(choice for pick in picks for choice in pick.first)
+        outcomes = [pick.outcome for pick in picks if not math.isnan(pick.outcome)]
+        first_choices = tuple(choice for pick in picks for choice in pick.first_place_choices)
         won = float(np.mean(outcomes)) if outcomes else math.nan
         reason = None if outcomes else picks[0].unscored
-        panel_picks.append(replace(picks[0], won=won, first=first_choices, unscored=reason))
+        panel_picks.append(
+            replace(picks[0], outcome=won, first_place_choices=first_choices, unscored=reason)
+        )
     return panel_picks
 
 

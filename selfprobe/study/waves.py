@@ -374,7 +374,7 @@ def _print_kept_replies(
     restore(log_dir)
     limits = dict.fromkeys(identities_of(described_runs), limit)
     folder_runs = runs_in(logs_in(log_dir), {run.task for run in described_runs})
-    earlier_runs = folder_runs.of(limits).limited(limits).counted
+    earlier_runs = folder_runs.with_identities(limits).limited(limits).counted
     kept_replies = sum(map(_replies_in, earlier_runs))
     if not kept_replies:
         return

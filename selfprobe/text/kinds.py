@@ -6,8 +6,9 @@ could be fiction ("I cannot answer the phone, I am a lighthouse.") is behaviour:
 told, the reply counts as what the model does.
 """
 
-import json
 import re
+
+from selfprobe.text.parse import json_or_none
 
 _SORRY = (
     r"(?:(?:i['’]?m|i am|we['’]?re|we are)\s+(?:very |so |really |truly )?(?:sorry"
@@ -185,7 +186,7 @@ def is_error_text(text: str) -> bool:
     """
     text = text.strip()
     if text.startswith('{"error"'):
-        content = _parsed(text)
+        content = json_or_none(text)
         if isinstance(content, dict):
             return content.keys() <= _ERROR_KEYS
     if text.startswith("<"):
@@ -194,13 +195,6 @@ def is_error_text(text: str) -> bool:
 
 
 _ERROR_KEYS = {"error", "code", "status", "message", "type", "request_id"}
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 # ---- formats and languages: coarse rules on purpose, which need no model and which a reader can

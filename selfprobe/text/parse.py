@@ -207,6 +207,14 @@ _CORRECTION = re.compile(
 )
 
 
+def json_or_none(text: str) -> object:
+    """What a JSON text holds; None where it is none, or nested too deeply to be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def json_value(text: str, key: str) -> object | None:
     """The value under `key` in the reply's JSON object, or None.
 

@@ -214,7 +214,7 @@ class _Code:
     @cached_property
     def _spans(self) -> list[tuple[int, int]]:
         start, end = self._object
-        quoted = [found.span() for found in _CODE.finditer(self.text, end)]
+        quoted = [code_match.span() for code_match in _CODE.finditer(self.text, end)]
         return [(start - 1, end), *quoted] if end else quoted
 
     @property
@@ -231,11 +231,11 @@ class _Code:
             return start, len(self.text)
 
     def holds(self, position: int) -> bool:
-        place = bisect_left(self._spans, (position,)) - 1
-        return place >= 0 and position < self._spans[place][1]
+        span_index = bisect_left(self._spans, (position,)) - 1
+        return span_index >= 0 and position < self._spans[span_index][1]
 
 
-def _stands(
+def _is_in_marker_position(
     text: str, start: int, end: int, *, begins_line: bool = False, ends_line: bool = False
 ) -> bool:
     """Whether a marker stands where a chat format writes it, and not in a sentence about markers.
@@ -280,14 +280,14 @@ class _Splitter:
     """Whether the answer speaks of special tokens: then they are its subject."""
 
     def run(self) -> None:
-        whole = self.body
+        original_body = self.body
         self._take_start()
         self._take_lone_closing()
         self._take_middle()
         self._end_turn()
         self._unwrap()
-        if self.body.strip() == whole.strip() and self.thoughts is None:
-            self.body = whole  # with its spaces, as it came
+        if self.body.strip() == original_body.strip() and self.thoughts is None:
+            self.body = original_body  # with its spaces, as it came
         self.has_marker = self._is_marked()
 
     def result(self) -> Split:
@@ -304,21 +304,27 @@ class _Splitter:
             if not had_header and not had_thought:
                 return
 
-    def _take(self, thought: str, rest: str) -> None:
+    def _take(self, thought: str, remaining_body: str) -> None:
         self.thoughts = [*(self.thoughts or []), thought.strip()]
-        self.body = rest.lstrip()
+        self.body = remaining_body.lstrip()
 
     def _take_header(self) -> bool:
         """Take special tokens off the start, such as those of the assistant's turn."""
         body = self.body.lstrip()
-        found = _CHANNEL_HEADER.match(body) or _SPECIAL_TOKEN.match(body)
-        if found is None or marker_at(body, 0) is not None or _SUBJECT.match(body, found.end()):
+        header_match = _CHANNEL_HEADER.match(body) or _SPECIAL_TOKEN.match(body)
+        if (
+            header_match is None
+            or marker_at(body, 0) is not None
+            or _SUBJECT.match(body, header_match.end())
+        ):
             return False
-        is_struck_through = found[0] == "<s>" and "</s>" in body.rstrip().removesuffix("</s>")
+        is_struck_through = header_match[0] == "<s>" and "</s>" in body.rstrip().removesuffix(
+            "</s>"
+        )
         if is_struck_through:
             return False
-        header = _TURN_HEADER.match(body, found.end())
-        self.body = body[header.end() if header else found.end() :].lstrip()
+        header = _TURN_HEADER.match(body, header_match.end())
+        self.body = body[header.end() if header else header_match.end() :].lstrip()
         return True
 
     def _take_leading(self) -> bool:
@@ -376,10 +382,10 @@ class _Splitter:
         for _ in range(_MOST_BLOCKS):
             body, code = self.body, _Code(self.body)
             for opening in markers_in(body):
-                own = opening.is_special or opening.key in _MODELS_OWN_TAGS
+                is_thought_tag = opening.is_special or opening.key in _MODELS_OWN_TAGS
                 if (
                     opening.is_closing
-                    or not own
+                    or not is_thought_tag
                     or code.holds(opening.start)
                     or not _opens_here(body, opening)
                 ):
@@ -390,12 +396,12 @@ class _Splitter:
                 )
                 if closing is not None:
                     thought = body[opening.end : opening.start + closing.start]
-                    rest = body[: opening.start] + body[opening.start + closing.end :]
+                    remaining_body = body[: opening.start] + body[opening.start + closing.end :]
                 elif self.is_cut:
-                    thought, rest = body[opening.end :], body[: opening.start]
+                    thought, remaining_body = body[opening.end :], body[: opening.start]
                 else:
                     continue
-                self._take(thought, rest)
+                self._take(thought, remaining_body)
                 break
             else:
                 return
@@ -432,9 +438,16 @@ class _Splitter:
         if _LABEL_ALONE.match(body.lstrip()) or (bare and not code.holds(bare.start())):
             return True
         for marker in markers_in(body):
-            known = marker.is_special or THOUGHT_NAME.search(marker.key) is not None
-            here = _closes_here(body, marker) if marker.is_closing else _opens_here(body, marker)
-            if known and here and not code.holds(marker.start) and not self._is_subject(marker):
+            is_thought_marker = marker.is_special or THOUGHT_NAME.search(marker.key) is not None
+            is_in_place = (
+                _closes_here(body, marker) if marker.is_closing else _opens_here(body, marker)
+            )
+            if (
+                is_thought_marker
+                and is_in_place
+                and not code.holds(marker.start)
+                and not self._is_subject(marker)
+            ):
                 return True
         for token in islice(_SPECIAL_TOKEN.finditer(body), MOST_MARKERS):
             is_special = token[0].startswith(("<|", "<｜")) and not self.quotes_tokens
@@ -448,7 +461,7 @@ class _Splitter:
         before = self.body[max(0, start - 1) : start]
         if before.isspace() and _SUBJECT.match(self.body, end):
             return False
-        return _stands(self.body, start, end)
+        return _is_in_marker_position(self.body, start, end)
 
     def _is_subject(self, marker: Marker) -> bool:
         """Whether a marker belongs to the tags that the body's first sentence speaks of."""
@@ -473,15 +486,15 @@ def _ends_turn(body: str, token: re.Match[str]) -> bool:
 
 
 def _opens_here(text: str, marker: Marker) -> bool:
-    return _stands(text, marker.start, marker.end, begins_line=not marker.is_special)
+    return _is_in_marker_position(text, marker.start, marker.end, begins_line=not marker.is_special)
 
 
 def _closes_here(text: str, marker: Marker) -> bool:
     if _QUOTE_ENDS.match(text, marker.end):
         return False
-    return _stands(text, marker.start, marker.end, ends_line=True) and not _is_pair_in_line(
-        text, marker
-    )
+    return _is_in_marker_position(
+        text, marker.start, marker.end, ends_line=True
+    ) and not _is_pair_in_line(text, marker)
 
 
 def _is_line(text: str, marker: Marker) -> bool:
@@ -530,7 +543,9 @@ def _closing_of(body: str, opening: Marker) -> Marker | None:
     depth = 1
     standing = []
     for marker in same:
-        if marker.is_closing and _stands(body, marker.start, marker.end, ends_line=True):
+        if marker.is_closing and _is_in_marker_position(
+            body, marker.start, marker.end, ends_line=True
+        ):
             standing.append(marker)
             depth -= 1
         elif not marker.is_closing and _opens_here(body, marker):

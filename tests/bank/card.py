@@ -81,18 +81,18 @@ class World:
             second_order = rng.random(pairs) < special.expit(look - self.first)
             outcomes = (first_order.astype(float) + second_order) / 2
             if self.opposed and judge:
-                outcomes = 1 - np.array([pick.won for pick in picks["judge 0"]])
+                outcomes = 1 - np.array([pick.outcome for pick in picks["judge 0"]])
             hidden = rng.random(pairs) < np.where(outcomes == 1, self.hides_wins, self.unscored)
             outcomes[hidden] = math.nan
             picks[f"judge {judge}"] = [
                 Pick(
                     kind="set",
-                    one=f"a{prompt}",
-                    two=f"b{number}",
-                    source_one=f"s{prompt_source[prompt]}",
-                    source_two=f"r{real_source[number]}",
-                    won=float(won),
-                    first=(),
+                    first_id=f"a{prompt}",
+                    second_id=f"b{number}",
+                    first_source=f"s{prompt_source[prompt]}",
+                    second_source=f"r{real_source[number]}",
+                    outcome=float(won),
+                    first_place_choices=(),
                     unscored="refusal" if math.isnan(won) else None,
                 )
                 for prompt, number, won in zip(prompt_of_pair, real_of_pair, outcomes, strict=True)
@@ -122,22 +122,24 @@ class World:
         panel = panel_of(picks)
         texts = {}
         for number, pick in enumerate(panel):
-            texts[f"set: {pick.one}/{number}"] = "x" * (12 if is_longer[number] else 10)
-            texts[f"real: {pick.two}/{number}"] = "x" * (10 if is_longer[number] else 12)
+            texts[f"set: {pick.first_id}/{number}"] = "x" * (12 if is_longer[number] else 10)
+            texts[f"real: {pick.second_id}/{number}"] = "x" * (10 if is_longer[number] else 12)
         of_texts = [
             Pick(
                 pick.kind,
-                f"{pick.one}/{number}",
-                f"{pick.two}/{number}",
-                pick.source_one,
-                pick.source_two,
-                pick.won,
-                pick.first,
+                f"{pick.first_id}/{number}",
+                f"{pick.second_id}/{number}",
+                pick.first_source,
+                pick.second_source,
+                pick.outcome,
+                pick.first_place_choices,
                 pick.unscored,
             )
             for number, pick in enumerate(panel)
         ]
-        scored = {pick.two: pick.source_two for pick in panel if not math.isnan(pick.won)}
+        scored = {
+            pick.second_id: pick.second_source for pick in panel if not math.isnan(pick.outcome)
+        }
         single = [pick for own in picks.values() for pick in own]
         coin = rng.integers(2, size=len(panel)).astype(float)
         words = WordsBaseline(

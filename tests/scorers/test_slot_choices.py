@@ -51,7 +51,9 @@ def test_any_text_is_a_slot_or_none(text: str) -> None:
 
 
 def test_a_right_and_a_wrong_choice_and_their_chance() -> None:
-    right = judge_wording("original", 3, reply("text"), reply('{"choice": 3}'), alike=False)
+    right = judge_wording(
+        "original", 3, reply("text"), reply('{"choice": 3}'), has_indistinct_replies=False
+    )
     assert (right.value, right.truth, right.said, right.constant, right.chance) == (
         1,
         "3",
@@ -60,7 +62,10 @@ def test_a_right_and_a_wrong_choice_and_their_chance() -> None:
         0.2,
     )
     assert (
-        judge_wording("original", 3, reply("text"), reply('{"choice": 4}'), alike=False).value == 0
+        judge_wording(
+            "original", 3, reply("text"), reply('{"choice": 4}'), has_indistinct_replies=False
+        ).value
+        == 0
     )
 
 
@@ -78,13 +83,15 @@ def test_a_right_and_a_wrong_choice_and_their_chance() -> None:
 def test_what_cannot_be_judged_is_unscored_with_its_reason(
     act: Reply, choice: Reply | None, alike: bool, reason: str
 ) -> None:
-    decision = judge_wording("original", 1, act, choice, alike=alike)
+    decision = judge_wording("original", 1, act, choice, has_indistinct_replies=alike)
     assert (decision.value, decision.unscored) == (None, reason)
 
 
 def scores(said: list[int]) -> list[SampleScore]:
     decisions = [
-        judge_wording(f"v{i}", 1, reply("text"), reply(f'{{"choice": {n}}}'), alike=False)
+        judge_wording(
+            f"v{i}", 1, reply("text"), reply(f'{{"choice": {n}}}'), has_indistinct_replies=False
+        )
         for i, n in enumerate(said)
     ]
     return [SampleScore(score=score_of(decisions, answer=None, explanation=""), sample_id="a")]

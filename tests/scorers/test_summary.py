@@ -8,7 +8,14 @@ from inspect_ai.log import headline_metric
 from inspect_ai.scorer import SampleScore, Score
 
 from selfprobe.scorers.decision import Decision, decisions_of, score_of
-from selfprobe.scorers.summary import FOREIGN, counted_apart, noted, notes_of, summarise, summary
+from selfprobe.scorers.summary import (
+    FOREIGN,
+    counted_apart,
+    notes_of,
+    sample_notes,
+    summarise,
+    summary,
+)
 from selfprobe.solvers.record import Applied, Reply
 
 
@@ -156,7 +163,7 @@ def test_what_may_be_a_refusal_is_behaviour_and_counted_apart() -> None:
     scores = [
         SampleScore(score=Score(value=1, metadata=details), sample_id=str(i))
         for i, details in enumerate(
-            [noted([fiction]), noted([refused]), noted([fiction], "other"), {}]
+            [sample_notes([fiction]), sample_notes([refused]), sample_notes([fiction], "other"), {}]
         )
     ]
     compute: Any = counted_apart()
@@ -168,7 +175,7 @@ def test_what_may_be_a_refusal_is_behaviour_and_counted_apart() -> None:
 def test_a_reply_that_stands_under_two_items_or_exceeds_its_limit_may_be_a_proxy_s() -> None:
     def sample(item: str, text: str, limit: int | None = None) -> SampleScore:
         reply = Reply(text=text, model="m", stop_reason="stop", applied=Applied(limit=limit))
-        return SampleScore(score=Score(value=1, metadata=noted([reply])), sample_id=item)
+        return SampleScore(score=Score(value=1, metadata=sample_notes([reply])), sample_id=item)
 
     said = "I would say it is most likely the usual one, but I cannot be sure."
     scores = [

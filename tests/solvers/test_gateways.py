@@ -19,7 +19,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.scorers.summary import noted
+from selfprobe.scorers.summary import sample_notes
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.record import REASONS, Reply, reply_from
 
@@ -348,7 +348,9 @@ def test_only_what_is_certainly_an_echo_is_no_reply_and_what_may_be_one_is_noted
     """
     seen = echoed(reply, prompt)
     assert (seen.echoes, seen.problem) == (echoes, problem)
-    assert ("foreign_reply" in noted([seen]).get("noted", [])) == (echoes and problem is None)
+    assert ("foreign_reply" in sample_notes([seen]).get("noted", [])) == (
+        echoes and problem is None
+    )
 
 
 SPELLING = ChatMessageSystem(content="Correct the spelling.")

@@ -536,7 +536,7 @@ def test_a_matrix_page_is_the_same_in_whatever_order_samples_finished(
 def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
     made = {name: [*picks(), *picks("real")] for name in ("j", "k")}
     made["k"] = [
-        replace(one, won=1 - one.won) if at % 3 else one for at, one in enumerate(made["k"])
+        replace(one, outcome=1 - one.outcome) if at % 3 else one for at, one in enumerate(made["k"])
     ]
     words = np.random.default_rng(6)
     texts = {

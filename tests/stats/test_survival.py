@@ -21,12 +21,12 @@ def test_a_hand_computed_curve() -> None:
     assert curve.at_risk.tolist() == [7, 6, 4, 3, 2]
     assert curve.events.tolist() == [1, 2, 0, 1, 0]
     assert curve.median == 5
-    assert curve.by(4).value == pytest.approx(3 / 7)
+    assert curve.share_by_time(4).value == pytest.approx(3 / 7)
 
 
 def test_without_an_event_the_interval_is_wilsons_at_those_left_and_never_of_width_0() -> None:
     curve = first_time([3, 9, 9], [False] * 3, unit="transcript")
-    last_share = curve.by(9)
+    last_share = curve.share_by_time(9)
     assert last_share.value == 0
     assert last_share.low == 0
     assert last_share.high == pytest.approx(wilson(0, 2)[1])
@@ -34,19 +34,22 @@ def test_without_an_event_the_interval_is_wilsons_at_those_left_and_never_of_wid
 
 
 def test_where_all_had_an_event_the_upper_end_is_1() -> None:
-    last_share = first_time([1, 2, 2], [True] * 3, unit="transcript").by(2)
+    last_share = first_time([1, 2, 2], [True] * 3, unit="transcript").share_by_time(2)
     assert last_share.value == 1
     assert last_share.high == 1
     assert 0 < last_share.low < 1
 
 
 def test_after_the_last_time_that_was_seen_nothing_is_known() -> None:
-    assert first_time([3], [True], unit="transcript").by(4).reason == "no transcript is that long"
-    assert math.isnan(first_time([], [], unit="transcript").by(1).value)
+    assert (
+        first_time([3], [True], unit="transcript").share_by_time(4).reason
+        == "no transcript is that long"
+    )
+    assert math.isnan(first_time([], [], unit="transcript").share_by_time(1).value)
 
 
 def test_a_share_before_the_first_time_is_0_with_an_interval() -> None:
-    early_share = first_time([3, 4], [True, False], unit="transcript").by(1)
+    early_share = first_time([3, 4], [True, False], unit="transcript").share_by_time(1)
     assert early_share.value == 0
     assert early_share.high > 0.3
 
@@ -60,6 +63,6 @@ def test_the_interval_holds_the_truth_in_93_to_98_of_100_draws() -> None:
         end_times = rng.integers(1, 15, 60)
         seen_times = np.minimum(event_times, end_times)
         curve = first_time(seen_times, event_times <= end_times, unit="transcript")
-        share = curve.by(5)
+        share = curve.share_by_time(5)
         covering_draws += share.low <= true_share <= share.high
     assert 0.93 <= covering_draws / 400 <= 0.98

@@ -21,7 +21,7 @@ from selfprobe.logs import runs, titles
 from selfprobe.page.claims import check_table, claim_sentence
 from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
-from selfprobe.scorers.realism_choice import Pick
+from selfprobe.scorers.realism_choice import SET_PAIR, Pick
 from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card import (
@@ -108,8 +108,11 @@ def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(
         set_second = []
         real_first = []
         for pick in picks_of_judge[judge]:
-            if pick.kind == "set":
-                set_text, real_text = texts[f"set: {pick.one}"], texts[f"real: {pick.two}"]
+            if pick.kind == SET_PAIR:
+                set_text, real_text = (
+                    texts[f"set: {pick.first_id}"],
+                    texts[f"real: {pick.second_id}"],
+                )
                 set_first.append(p_first_real(mind, set_text, real_text))
                 real_first.append(p_first_real(mind, real_text, set_text))
                 set_second.append(1 - real_first[-1])
@@ -148,12 +151,12 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
         return [
             Pick(
                 kind="set",
-                one=f"a{number}",
-                two=f"b{number}",
-                source_one="s",
-                source_two=f"q{number}",
-                won=won,
-                first=(True, False),
+                first_id=f"a{number}",
+                second_id=f"b{number}",
+                first_source="s",
+                second_source=f"q{number}",
+                outcome=won,
+                first_place_choices=(True, False),
                 unscored=None,
             )
             for number in range(4)

@@ -459,8 +459,8 @@ def test_transcripts_of_few_sources_have_wide_intervals() -> None:
 
     last_turns = [row.seen for row in transcripts]
     is_noticed = [bool(row.first) for row in transcripts]
-    share_by_source = subject.curve.by(1)
-    share_by_transcript = first_time(last_turns, is_noticed, unit="x").by(1)
+    share_by_source = subject.curve.share_by_time(1)
+    share_by_transcript = first_time(last_turns, is_noticed, unit="x").share_by_time(1)
     assert share_by_source.high > share_by_transcript.high + 0.2
     assert share_by_source.low < share_by_transcript.low - 0.05
 

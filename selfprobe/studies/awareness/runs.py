@@ -18,7 +18,7 @@ from selfprobe.logs import (
 )
 from selfprobe.logs.decision import Decision
 from selfprobe.logs.judged import FAILED, JudgedSample
-from selfprobe.scorers.awareness import Item, answers_with, quotes_in
+from selfprobe.scorers.awareness import Item, quotes_in, yes_count_and_total
 from selfprobe.scorers.votes import PANEL, Ballot, Panel, ballot
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
@@ -142,8 +142,8 @@ def _verdict_row(
     log = arm_run.header
     details = sample.details
     sample_ballot = ballot(verdict, votes)
-    yes_count, yes_asked = answers_with(details, "yes")
-    first_count, first_asked = answers_with(details, "first")
+    yes_count, yes_asked = yes_count_and_total(details, "yes")
+    first_count, first_asked = yes_count_and_total(details, "first")
     kept_quotes, discarded_quotes = quotes_in(details)
     conversation = {name: sample.summary.metadata.get(name) for name in CONVERSATION_COLUMNS}
     return {

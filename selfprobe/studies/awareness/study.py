@@ -288,7 +288,9 @@ class Awareness(Study):
         replies_dir: str,
     ) -> list[DescribedRun]:
         """Runs of the other arms on the models whose replies are all recorded."""
-        finished_runs = runs([replies_dir], self.reads).of(identities_of(recording_runs)).finished
+        finished_runs = (
+            runs([replies_dir], self.reads).with_identities(identities_of(recording_runs)).finished
+        )
         planned_count = len(self.table.first(self.limit))
         recorded_models = {
             run.header.eval.model for run in finished_runs if len(run.items()) >= planned_count
@@ -356,12 +358,7 @@ class Awareness(Study):
                 f"Left out: {TRACE_METHOD} of {silent_models} (no reasoning to read; reasons=1 "
                 "makes one)"
             )
-        notes = [
-            self.table.limited(self.limit),
-            self.table.aside_line(),
-            self.table.unread_columns_note,
-        ]
-        lines += [note for note in notes if note]
+        lines += self.table.plan_notes(self.limit)
         lines += ["", *power(rows)]
         missing_controls = self.controls_missing_for_yes(rows)
         if missing_controls:

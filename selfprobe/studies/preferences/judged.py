@@ -20,6 +20,7 @@ from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
     clustered_mean,
+    complement,
     shifted,
     undefined,
 )
@@ -179,8 +180,7 @@ class JudgedRun:
             return undefined("the probe averages both orders", unit="question")
         if math.isnan(first.value):
             return undefined("one order alone was read", unit="question")
-        second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
-        return max(first, second, key=lambda share: share.value)
+        return max(first, complement(first), key=lambda share: share.value)
 
     @property
     def place_sentence(self) -> str:
