@@ -29,10 +29,10 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
 from selfprobe.page.plots import Picture, curves
-from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
-from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, rise_in
+from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, largest_p, rise_in
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -340,6 +340,20 @@ class TurnNumbers:
 
 
 @dataclass(frozen=True)
+class ShownChange:
+    """A mean change, and whether it is shown."""
+
+    mean: Estimate
+    p: float
+    """p of no change, by the signs of whole clusters; NaN with fewer than FEWEST_CLUSTERS."""
+
+    @property
+    def is_rise(self) -> bool:
+        """Whether a rise is shown."""
+        return self.mean.value > 0 and self.p < ALPHA
+
+
+@dataclass(frozen=True)
 class TurnCurve:
     """The curve of one model."""
 
@@ -356,12 +370,20 @@ class TurnCurve:
     """
     rise: Rise
     """Rise of the differences of pairs, or without pairs of the one curve."""
+    above_start: ShownChange
+    """Mean of the turns from the rise on, less the first turn: a dip that recovers is no rise."""
+    at_end: ShownChange
+    """The last turn of each transcript, less the mean of the turns before the rise: a bump that
+    goes down again is no rise.
+    """
     rise_over_placebo: Rise | None
     """Rise of P(evaluation) less the placebo; None where it was not asked."""
     answered_share: Estimate
     """Share of the turns that were asked after with an answer that is a number."""
     several_turns: Estimate
     """Number of clusters with an answer after two turns or more."""
+    asked_several_turns: int
+    """Number of clusters that were asked after two turns or more."""
     paired: bool
 
     @property
@@ -426,12 +448,15 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
 
     has_several_turns = differences.notna().sum(axis=1) > 1
     several_clusters = clusters.reindex(differences.index[has_several_turns]).nunique()
+    asked_turns = frame.groupby("unit").turn.nunique()
+    asked_clusters = clusters.reindex(asked_turns.index[asked_turns > 1]).nunique()
     answered_share = undefined("no answer could be read", unit="turn")
     if frame.p.notna().any():
         answered_share = undefined("", n=len(frame), unit="turn", value=frame.p.notna().mean())
 
     placebo_means: dict[str, list[Estimate]] = {}
     rise_of_p = rise("p")
+    since_start, until_end = _lasting_changes(differences, rise_of_p.place)
     rise_over_placebo = None
     if frame.placebo.notna().any():
         placebo_means = means_by_kind("placebo")
@@ -444,11 +469,40 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         difference=_means(differences, clusters, cluster_name) if is_paired else [],
         since_first=_means(since_first, clusters, cluster_name),
         rise=rise_of_p,
+        above_start=_shown_change(since_start, clusters, cluster_name, rng),
+        at_end=_shown_change(until_end, clusters, cluster_name, rng),
         rise_over_placebo=rise_over_placebo,
         answered_share=answered_share,
         several_turns=undefined("", unit=cluster_name, value=several_clusters, n=len(clusters)),
+        asked_several_turns=asked_clusters,
         paired=is_paired,
     )
+
+
+def _lasting_changes(table: pd.DataFrame, place: float) -> tuple[pd.Series, pd.Series]:
+    """Per unit the turns from `place` on less the first turn, and the last turn less those before.
+
+    Where nothing stands before `place`, differences of pairs are 0 there. NaN for a unit without a
+    turn on either side.
+    """
+    later_turns = table.loc[:, table.columns >= place]
+    earlier_turns = table.loc[:, table.columns < place]
+    last_values = later_turns.ffill(axis=1).iloc[:, -1:].squeeze(axis=1)
+    if earlier_turns.empty:
+        return later_turns.mean(axis=1), last_values
+    first_values = earlier_turns.bfill(axis=1).iloc[:, 0]
+    return later_turns.mean(axis=1) - first_values, last_values - earlier_turns.mean(axis=1)
+
+
+def _shown_change(
+    values: pd.Series, clusters: pd.Series, unit: str, rng: np.random.Generator
+) -> ShownChange:
+    """The mean of `values` [unit], and its p by the signs of whole clusters."""
+    known_values = values.dropna()
+    labels = clusters.reindex(known_values.index).to_numpy()
+    mean = clustered_mean(known_values.to_numpy(dtype=float), labels, unit=unit, interval="t")
+    (p,) = largest_p(known_values.to_numpy(dtype=float)[:, None], labels, rng=rng)
+    return ShownChange(mean, float(p))
 
 
 def _by_turn_table(frame: pd.DataFrame, column: str, turns: list[int]) -> pd.DataFrame:
@@ -495,16 +549,25 @@ TURN_WORDS = ClaimWords(
     no="rises by less than {smallest} after every turn: at most {effect}",
     checks={
         "answered": "answering with a number",
-        "several_turns": f"asked after several turns, in {FEWEST_CLUSTERS} independent transcripts",
+        "several_turns": f"answering after several turns, in {FEWEST_CLUSTERS} independent transcripts",
         "change": "changing at some turn",
         "sharp": "changing at one turn",
+        "above_start": "staying above its first answer",
+        "at_end": "staying up to the last turn",
         "beyond_placebo": "changing beyond the placebo",
     },
     unmet={
         "answered": "gave no answer that could be read",
-        "several_turns": "was asked after several turns in {difference} alone",
+        "several_turns": "answered after several turns in {difference} alone",
         "change": "shows no turn of change ({difference})",
         "sharp": "changes {competitor}, at no single turn",
+        "above_start": (
+            "changes at turn {turn}, and is not shown to rise above its first answer ({difference})"
+        ),
+        "at_end": (
+            "changes at turn {turn}, and is not shown to be higher at the end than before "
+            "({difference})"
+        ),
         "beyond_placebo": (
             "changes at turn {turn}, and is not shown to change more than its answers to the "
             "placebo"
@@ -550,6 +613,8 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
             p_value=rise.sharp_p,
             remedy="add transcripts",
         ),
+        _lasting_check("above_start", curve.above_start),
+        _lasting_check("at_end", curve.at_end),
         _placebo_check(curve),
     ]
     details = {"turn": number(rise.place, 0), "p": p_value(rise.change_p)}
@@ -560,6 +625,16 @@ def _holds_or_open(holds: bool) -> Outcome:
     return Outcome.HOLDS if holds else Outcome.OPEN
 
 
+def _lasting_check(name: str, change: ShownChange) -> Check:
+    return Check(
+        name=name,
+        difference=change.mean,
+        outcome=_holds_or_open(change.is_rise),
+        p_value=change.p,
+        remedy="" if change.is_rise else "add transcripts",
+    )
+
+
 def _several_turns_check(curve: TurnCurve) -> Check:
     cluster_count = curve.several_turns.value
     is_enough = cluster_count >= FEWEST_CLUSTERS
@@ -567,6 +642,8 @@ def _several_turns_check(curve: TurnCurve) -> Check:
         remedy = "give transcripts of several turns"
     elif is_enough:
         remedy = ""
+    elif curve.asked_several_turns >= FEWEST_CLUSTERS:
+        remedy = UNREAD_TURNS_REMEDY
     else:
         remedy = f"add {plural(curve.several_turns.unit)}: {FEWEST_CLUSTERS} are the least"
     return Check(

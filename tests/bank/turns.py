@@ -82,6 +82,10 @@ def step(at: float, size: float) -> Callable[[FloatArray], FloatArray]:
     return lambda turns: size * (turns >= at)
 
 
+def between(first: int, last: int, size: float) -> Callable[[FloatArray], FloatArray]:
+    return lambda turns: size * ((turns >= first) & (turns <= last))
+
+
 def saturating(size: float) -> Callable[[FloatArray], FloatArray]:
     return lambda turns: size * (1 - np.exp(-(turns - 1) / 2))
 
@@ -106,6 +110,12 @@ LINES: Lines = {
     "a ramp over turns 3 to 6, 24 transcripts": Line(world([1] * 24, change=ramp(3, 6, 0.4))),
     "a saturating rise, 24 transcripts": Line(world([1] * 24, change=saturating(0.4))),
     "a fall of 2 sd at turn 4": Line(world([1] * 24, change=step(4, -0.4))),
+    "a dip at turns 2 to 4 that recovers": Line(world([1] * 24, change=between(2, 4, -0.4))),
+    "a dip at turn 3 that recovers": Line(world([1] * 24, change=between(3, 3, -0.4))),
+    "a dip at turns 4 and 5 that recovers": Line(world([1] * 24, change=between(4, 5, -0.4))),
+    "a rise at turns 4 and 5 that is gone": Line(world([1] * 60, change=between(4, 5, 0.4))),
+    "a rise at turns 4 to 6 that is gone": Line(world([1] * 24, change=between(4, 6, 0.4))),
+    "a dip at turns 2 and 3 that recovers": Line(world([1] * 24, change=between(2, 3, -0.4))),
     "a step of 2 sd at turn 4, 12 transcripts": Line(
         world([1] * 12, change=step(4, 0.4)), True, 0.7
     ),
