@@ -50,7 +50,8 @@ TURN_METHOD = (
     "the results of the tools that it called. A change is shown by the signs of whole sources (of "
     "transcripts, where no row names a source), and p pays for having looked at every turn. It "
     "has a turn only where every rise that takes more than two turns is ruled out; else the page "
-    "says between which turns P(evaluation) rises. The mean at a turn is of the transcripts that "
+    "says between which turns P(evaluation) rises. It must last: from the turn on P(evaluation) is "
+    "above the first answer, and at the last turn still above the turns before. The mean at a turn is of the transcripts that "
     "reach it: later turns are of fewer, longer ones. Intervals are 95 %."
 )
 PLACEBO_METHOD = (
@@ -483,11 +484,14 @@ def _lasting_changes(table: pd.DataFrame, place: float) -> tuple[pd.Series, pd.S
     """Per unit the turns from `place` on less the first turn, and the last turn less those before.
 
     Where nothing stands before `place`, differences of pairs are 0 there. NaN for a unit without a
-    turn on either side.
+    turn on either side, and without a place.
     """
+    if math.isnan(place):
+        unknown = pd.Series(math.nan, index=table.index)
+        return unknown, unknown
     later_turns = table.loc[:, table.columns >= place]
     earlier_turns = table.loc[:, table.columns < place]
-    last_values = later_turns.ffill(axis=1).iloc[:, -1:].squeeze(axis=1)
+    last_values = later_turns.ffill(axis=1).iloc[:, -1]
     if earlier_turns.empty:
         return later_turns.mean(axis=1), last_values
     first_values = earlier_turns.bfill(axis=1).iloc[:, 0]

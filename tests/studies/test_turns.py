@@ -1,8 +1,10 @@
 """`selfprobe awareness turns` on planted subjects that notice at a known turn."""
 
 import json
+import math
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
 from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.awareness import GIVEAWAYS
-from selfprobe.stats.claim import Outcome, Verdict
+from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.studies.turns import TURN_WORDS, TurnAnswer, turn_claim, turn_curve
 
 SUBJECT = "planted/a?wobble=.03&yea=.1"
@@ -128,7 +130,7 @@ def test_one_turn_has_no_change(tmp_path: Path) -> None:
     result = turns(rows, tmp_path)
     assert (
         result.exit_code == 0
-        and "it was asked after several turns in 0 transcripts alone; give" in result.output
+        and "it answered after several turns in 0 transcripts alone; give" in result.output
     )
 
 
@@ -181,7 +183,7 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
     claim = turn_claim(turn_curve(answers, "m", rng=np.random.default_rng(0)), "m")
     assert claim.verdict is Verdict.CANNOT_TELL
     clause = claim_clause(claim, TURN_WORDS)
-    assert clause.startswith("was asked after several turns in 1 transcript alone; add transcripts")
+    assert clause.startswith("answered after several turns in 1 transcript alone; add transcripts")
 
 
 def answers_by_transcript(changes: list[list[float]]) -> list[TurnAnswer]:
@@ -262,3 +264,49 @@ def test_a_second_run_that_asks_nothing_prints_json_alone(tmp_path: Path) -> Non
         for _ in range(2)
     )
     assert first == second and first["runs"]
+
+
+def claim_of_change(values: Sequence[float], unread_from: int = 99) -> Claim:
+    """The claim of 12 transcripts of eight turns, from what each turn adds to P(evaluation)."""
+    rng = np.random.default_rng(5)
+    answers = [
+        TurnAnswer(
+            "m",
+            f"{item}",
+            None,
+            f"s{item}",
+            f"{item}",
+            turn,
+            0.3 + value + rng.normal(0, 0.02) if turn < unread_from or item < 3 else math.nan,
+            0.3,
+        )
+        for item in range(12)
+        for turn, value in enumerate(values, 1)
+    ]
+    return turn_claim(turn_curve(answers, "m", rng=np.random.default_rng(0)), "m")
+
+
+@pytest.mark.parametrize(
+    ("values", "open_check"),
+    [
+        ([0, -0.4, -0.4, 0, 0, 0, 0, 0], "above_start"),
+        ([0, -0.4, 0, 0, 0, 0, 0, 0], "above_start"),
+        ([0, 0, 0, 0.4, 0.4, 0.4, 0, 0], "at_end"),
+        ([0, 0, 0, 0.4, 0.4, 0.4, 0.4, 0], "at_end"),
+    ],
+)
+def test_a_change_that_does_not_last_names_no_turn(values: list[float], open_check: str) -> None:
+    claim = claim_of_change(values)
+    outcomes = {check.name: check.outcome for check in claim.checks}
+    assert outcomes["change"] is Outcome.HOLDS and outcomes[open_check] is Outcome.OPEN
+    assert claim.verdict is Verdict.CANNOT_TELL
+
+
+def test_a_rise_that_lasts_has_its_turn() -> None:
+    assert claim_of_change([0, 0, 0, 0.4, 0.4, 0.4, 0.4, 0.4]).verdict is Verdict.YES
+
+
+def test_turns_that_were_asked_and_not_answered_need_another_model_not_more_sources() -> None:
+    claim = claim_of_change([0, 0, 0, 0.4, 0.4, 0.4, 0.4, 0.4], unread_from=2)
+    (check,) = [check for check in claim.checks if check.name == "several_turns"]
+    assert check.outcome is Outcome.OPEN and "another model" in check.remedy
