@@ -67,6 +67,9 @@ LONGER_THAN_CONTEXT = "over_context"
 OUTCOMES_OF = "of "
 """Prefix of a model's name in the metadata of a sample, for its outcomes."""
 
+ANSWERS = "answers"
+"""Metadata of a sample that is not shown: its right answer, and those that the target gave."""
+
 About = Literal["self", "other", "named"]
 
 ANSWER = GenerateConfig(temperature=0, max_tokens=64, reasoning_effort="none")
@@ -128,10 +131,12 @@ def outcome_prediction(
             warn_once(note)
 
     table = outcomes.table
-    samples = [
-        record_to_sample(row, target_name, about, when, outcomes.others[row["id"]])
-        for row in table.rows
-    ]
+    samples = []
+    for row in table.rows:
+        item = row["id"]
+        answers = list(outcomes.answers[item])
+        sample = record_to_sample(row, target_name, about, when, outcomes.others[item], answers)
+        samples.append(sample)
     return Task(
         dataset=MemoryDataset(samples, name=table.name),
         solver=answer(prompts, config=ANSWER, needs=user_settings(answer_tokens, effort)),
@@ -177,7 +182,9 @@ def prompts(state: TaskState) -> Prompts:
     }
 
 
-def record_to_sample(row: Row, target: str, about: About, when: When, others: Any) -> Sample:
+def record_to_sample(
+    row: Row, target: str, about: About, when: When, others: Any, answers: list[str]
+) -> Sample:
     """One item with its prompts, and the outcomes of all models under their names."""
     question_texts = {
         question: QUESTION_TEXTS[question].format(tokens=row.get("tokens", 0))
@@ -190,6 +197,7 @@ def record_to_sample(row: Row, target: str, about: About, when: When, others: An
         "task": row["task"],
         "cluster": row["cluster"],
         "why": row["why"],
+        ANSWERS: answers,
     }
     for model, outcomes in outcomes_by_model.items():
         metadata[f"{OUTCOMES_OF}{model}"] = dict(outcomes)

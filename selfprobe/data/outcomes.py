@@ -77,6 +77,8 @@ class LoggedOutcomes:
     """
     others: Mapping[str, Mapping[str, Mapping[str, float]]]
     """Item → other model → question → outcome."""
+    answers: Mapping[str, Sequence[str]]
+    """Item → its right answer and those that the target gave, where its log has them as texts."""
     notes: Sequence[str]
     """Lines for the user: which log, scorer and items count."""
 
@@ -90,6 +92,8 @@ class ItemOutcomes:
     outcomes: Mapping[str, float]
     why: Mapping[str, str]
     """Question → why it has no outcome."""
+    answers: tuple[str, ...]
+    """Its right answer and those that the model gave, as scorers have them."""
     cluster: str
 
 
@@ -191,6 +195,7 @@ class _ItemCollector:
         self.rows: list[Row] = []
         self.reason_by_item: dict[str, str] = {}
         self.outcomes_of_others: dict[str, dict[str, Mapping[str, float]]] = {}
+        self.answers: dict[str, Sequence[str]] = {}
 
     def add_task(self, task: str, run: Run, other_runs: Mapping[str, Run]) -> None:
         """Add the items of the target's log of one task.
@@ -229,6 +234,7 @@ class _ItemCollector:
             if "length" in self._asking.ask:
                 row["tokens"] = target_outcomes.tokens
             self.rows.append(row)
+            self.answers[item_id] = target_item.answers
             self.outcomes_of_others[item_id] = {}
             for model, log_outcomes in outcomes_by_model.items():
                 other_item = log_outcomes.items.get(item)
@@ -297,7 +303,7 @@ def _logged(paths: tuple[str, ...], target: str, asking: OutcomeQuestions) -> Lo
         reason, count = Counter(collector.reason_by_item.values()).most_common(1)[0]
         raise InputError(f"{where}: no item of {target} has an outcome: {reason} ({count} items)")
     table = table_of(",".join(paths), collector.rows, collector.reason_by_item)
-    return LoggedOutcomes(table, collector.outcomes_of_others, lines)
+    return LoggedOutcomes(table, collector.outcomes_of_others, collector.answers, lines)
 
 
 def _readable(run: Run, read: Callable[[Run], Content], lines: list[str]) -> Content:
@@ -345,8 +351,10 @@ def _outcomes_of_log(log: str, log_stamp: str, model: str, asking: OutcomeQuesti
 
     values = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
     reasons = defaultdict[str, dict[str, str]](dict)
+    answers = defaultdict[str, dict[str, None]](dict)
     for sample in samples:
         item = str(sample.id)
+        answers[item] |= dict.fromkeys(_answers(sample))
         for question in asking.ask:
             outcome = _outcome(sample, question, scores, replies, token_limit)
             if isinstance(outcome, float):
@@ -380,11 +388,19 @@ def _outcomes_of_log(log: str, log_stamp: str, model: str, asking: OutcomeQuesti
             text=sha256(question_text).hexdigest()[:16],
             outcomes=outcome_by_question,
             why=reason_by_question,
+            answers=tuple(answers[item]),
             cluster=str((sample.metadata or {}).get(asking.cluster or "", "")),
         )
     if asking.cluster and not any(item.cluster for item in items.values()):
         _refuse_cluster(asking.cluster, log, list(first_samples.values()))
     return LogOutcomes(items, token_limit, notes)
+
+
+def _answers(sample: EvalSampleSummary) -> list[str]:
+    """The right answer of a sample, and what scorers took for the model's."""
+    targets = [sample.target] if isinstance(sample.target, str) else sample.target
+    given_answers = [score.answer for score in (sample.scores or {}).values() if score.answer]
+    return [answer for answer in (*targets, *given_answers) if answer]
 
 
 def _outcome(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import Annotated, ClassVar, get_args
 
 import numpy as np
@@ -38,9 +39,10 @@ from selfprobe.page import (
 )
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent
-from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map
+from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map, scatter
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, undefined
+from selfprobe.stats.metacognition import RATING_COUNT, routing
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
     FEWEST_OTHERS,
@@ -57,9 +59,10 @@ from selfprobe.studies.outcome_numbers import (
     all_facts,
     cross_means,
     outcome_claim,
+    solved_text,
     stated_chances,
 )
-from selfprobe.study import Effort, Logs, Plan, Study, Wave
+from selfprobe.study import Effort, Logs, Plan, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.text.counts import count_text
@@ -107,6 +110,28 @@ OUTCOME_SCORES_METHOD = (
     "that happened. The calibration error is debiased. d' and criterion take a chance of one half "
     "and more for a yes. Risk is the share of failures when only the items with the highest "
     "chances are acted on. Intervals are 95 %, by item or cluster."
+)
+METACOGNITION_METHOD = (
+    "M-ratio is meta-d′ / d′ (Maniscalco & Lau 2012): how well chances tell right from wrong, for how "
+    f"often the model is right. Chances are {RATING_COUNT} ratings, by quantiles over all models. A "
+    "logged item has no two classes of stimulus and answer, so d′ is that of a two-choice observer "
+    "without a preferred side that is right as often (2 z of the share), and absent unless the share "
+    "is shown to be above one half. With two answers 1 is ideal; with others 1 is no ceiling, and "
+    "items of unlike difficulty raise it."
+)
+DIMENSIONS_METHOD = (
+    "Dimensions of what the models state of themselves: eigenvalues of the correlations of their "
+    "logits over items, above 95 % of those with the items of each model shuffled (parallel analysis; "
+    "Horn 1965)."
+)
+SOLVED_METHOD = (
+    "Solved while asked: the observer's reasoning holds the right answer of the item, or the one that "
+    "the model gave in its log. Yes then needs a ranking of the items that were not solved, and one "
+    "above a reader of the reasoning (words, cross-validated)."
+)
+ROUTING_METHOD = (
+    "Price: to act gains the outcome, to ask for help gains 1 less the price, whatever the outcome. "
+    "Thresholds are chosen on four fifths of the items or clusters and tried on the fifth."
 )
 CLUSTER_REMEDY = "--cluster takes another name in the samples' metadata"
 """What to do about few clusters."""
@@ -158,6 +183,12 @@ class Outcome(Study):
     effort: Effort | None = Field(
         None, description="Reasoning effort of the observers. Default: none, or the least."
     )
+    price: tuple[float, ...] = Field(
+        (),
+        description=(
+            "Prices of help, in failures (.1,.3): what acting on high chances alone would gain."
+        ),
+    )
     out: str = Field("outcome", description=OUT_HELP)
     log_dir: str = Field("logs/outcome", description=LOG_DIR_HELP)
 
@@ -171,6 +202,16 @@ class Outcome(Study):
                 f"about must hold self, with which the rest is compared, got {', '.join(value)}"
             )
         return value
+
+    @field_validator("price")
+    @classmethod
+    def _are_prices(cls, prices: tuple[float, ...]) -> tuple[float, ...]:
+        for price in prices:
+            if not 0 < price < 1:
+                raise InputError(
+                    f"price must be above 0 and below 1, got {price:g}: it is in failures"
+                )
+        return tuple(sorted(set(prices)))
 
     @cached_property
     def asking(self) -> OutcomeQuestions:
@@ -317,10 +358,18 @@ class Outcome(Study):
         matrices = {question: cross_means(stated, question) for question in stated.questions}
         return OutcomeNumbers(all_facts(stated), matrices, stated)
 
+    def build_page(self) -> Page:
+        """The page of the study's runs, with what help at --price would gain; raises as
+        `Study.build_page`.
+        """
+        logs = self.collected()
+        numbers = replace(self.numbers(logs), prices=self.price)
+        return with_runs(self.page(numbers), logs.runs)
+
     @classmethod
     def page(cls, numbers: "OutcomeNumbers") -> Page:
-        """The answer by model and question, with tables findings, predictors, other_targets, stated
-        and matrix.
+        """The answer by model and question, with tables findings, metacognition, dimensions,
+        predictors, other_targets, stated and matrix, and routing where there are prices.
         """
         questions = numbers.stated.questions
         has_several = len(questions) > 1
@@ -340,11 +389,38 @@ class Outcome(Study):
         ]
         finding_rows = [finding_row(claim, ordered_facts[claim.subject]) for claim in claims]
 
+        orders = metacognition_orders(ordered_facts)
         pictures = [calibration_picture(ordered_facts), risk_picture(ordered_facts)]
+        if orders.opposed:
+            pictures.insert(0, metacognition_picture(ordered_facts))
         for question, matrix in numbers.matrices.items():
             matrix_heat_map = matrix_picture(question, matrix)
             if matrix_heat_map is not None:
                 pictures.append(matrix_heat_map)
+
+        metacognition_rows = [metacognition_row(facts) for facts in facts_in_order]
+        tables = {
+            "findings": RowTable(FindingRow, finding_rows),
+            "metacognition": RowTable(MetacognitionRow, metacognition_rows),
+            "dimensions": RowTable(DimensionRow, dimension_rows(numbers.stated)),
+            "predictors": RowTable(PredictorRow, predictor_rows(facts_in_order)),
+            "other_targets": RowTable(OtherTargetRow, other_target_rows(facts_in_order)),
+            "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
+            "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
+        }
+        method = [
+            OUTCOME_METHOD,
+            OUTCOME_CONTROLS_METHOD,
+            OUTCOME_SCORES_METHOD,
+            METACOGNITION_METHOD,
+            DIMENSIONS_METHOD,
+        ]
+        if numbers.stated.reasoning:
+            method.append(SOLVED_METHOD)
+        if numbers.prices:
+            method.append(ROUTING_METHOD)
+            routed_rows = routing_rows(numbers.stated, facts_in_order, numbers.prices)
+            tables["routing"] = RowTable(RoutingRow, routed_rows)
 
         title = OUTCOME_TITLES[questions[0]]
         if has_several:
@@ -355,17 +431,11 @@ class Outcome(Study):
             replace(OUTCOME_WORDS, kind=models_or_runs(list(ordered_facts))),
             picture=sources_picture(ordered_facts),
             table=Table(answer_rows, columns_of(AnswerRow)),
-            tables={
-                "findings": RowTable(FindingRow, finding_rows),
-                "predictors": RowTable(PredictorRow, predictor_rows(facts_in_order)),
-                "other_targets": RowTable(OtherTargetRow, other_target_rows(facts_in_order)),
-                "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
-                "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
-            },
+            tables=tables,
             method=[
-                OUTCOME_METHOD,
-                OUTCOME_CONTROLS_METHOD,
-                OUTCOME_SCORES_METHOD,
+                *method,
+                *orders.lines,
+                *dimension_lines(numbers.stated),
                 *numbers.domain_lines,
                 *numbers.omissions,
             ],
@@ -397,6 +467,8 @@ class OutcomeNumbers:
     matrices: Mapping[str, CrossMeans]
     """Question → scores of every observer on every target."""
     stated: StatedChances
+    prices: Sequence[float] = ()
+    """Prices of help, in failures."""
 
     @property
     def omissions(self) -> list[Block]:
@@ -467,6 +539,15 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
                 f"This is knowledge of the items (others' results: {interval_text(facts.knows_items)}), "
                 "not shown of itself."
             )
+
+    if facts.solved.is_reasoned:
+        notes.append(
+            f"Its reasoning solves {solved_text(facts.solved)} of the items while it is asked; "
+            f"without them AUROC is {interval_text(facts.solved.auroc)}."
+        )
+    m_ratio = facts.metacognition.m_ratio
+    if not math.isnan(m_ratio.value):
+        notes.append(f"M-ratio {interval_text(m_ratio)}.")
 
     overconfidence = interval_text(facts.overconfidence, sign=True)
     notes.append(f"Overconfidence {overconfidence}; Brier score {number(facts.brier.score)}.")
@@ -562,6 +643,13 @@ class FindingRow:
             "AUROC for the other models' results, less that of the other observers together.",
         ),
     ]
+    solved: Annotated[
+        Estimate,
+        Heading("solved", "Share of its statements whose reasoning holds the item's answer."),
+    ]
+    auroc_unsolved: Annotated[
+        Estimate, Heading("AUROC, unsolved", "AUROC without the items that its reasoning solves.")
+    ]
     brier: Annotated[float, Heading("Brier", "Mean squared error of the stated chances.")]
     brier_miscalibration: Annotated[
         float,
@@ -640,6 +728,8 @@ def finding_row(claim: Claim, facts: OutcomeFacts) -> FindingRow:
         beyond_items=facts.in_strata,
         beyond_observers=facts.beyond_observers,
         over_observers=facts.over_observers,
+        solved=facts.solved.solved,
+        auroc_unsolved=facts.solved.auroc,
         brier=facts.brier.score,
         brier_miscalibration=facts.brier.miscalibration,
         brier_discrimination=facts.brier.discrimination,
@@ -654,6 +744,204 @@ def finding_row(claim: Claim, facts: OutcomeFacts) -> FindingRow:
 
 
 RISK_PERCENTAGES = (100, 80, 60, 40, 20)
+
+
+@dataclass(frozen=True)
+class MetacognitionRow:
+    """Sensitivity of chances, and what is left of it for how often a model is right."""
+
+    run: Annotated[str, Heading("run", "Model that stated something about itself.")]
+    question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
+    share: Annotated[float, Heading("share", "Share of its items that happened.", percent)]
+    auroc: Annotated[Estimate, Heading("AUROC", "Share of pairs of items in the right order.")]
+    task_d_prime: Annotated[
+        Estimate,
+        Heading("task d′", "d′ of a two-choice observer that is right as often: 2 z of the share."),
+    ]
+    meta_d_prime: Annotated[
+        Estimate,
+        Heading(
+            "meta-d′",
+            "d′ at which an ideal observer's ratings would tell right from wrong so well.",
+        ),
+    ]
+    m_ratio: Annotated[
+        Estimate,
+        Heading("M-ratio", "meta-d′ / task d′; 1 is ideal with two answers, 0 knows nothing."),
+    ]
+    reason: Annotated[str, Heading("reason", "Why M-ratio is absent.")]
+
+
+def metacognition_row(facts: OutcomeFacts) -> MetacognitionRow:
+    """Row of one model and question."""
+    fitted = facts.metacognition
+    is_absent = math.isnan(fitted.m_ratio.value)
+    return MetacognitionRow(
+        run=facts.run,
+        question=facts.question,
+        share=facts.share,
+        auroc=facts.auroc,
+        task_d_prime=fitted.d_prime,
+        meta_d_prime=fitted.meta_d_prime,
+        m_ratio=fitted.m_ratio,
+        reason=fitted.m_ratio.reason if is_absent else "",
+    )
+
+
+@dataclass(frozen=True)
+class MetacognitionOrders:
+    """How AUROC and M-ratio order pairs of models."""
+
+    pairs: int
+    """Number of pairs of models with both."""
+    opposed: int
+    """Number of pairs that the two order differently."""
+    apart: int
+    """Number of these whose intervals do not overlap in either."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The sentence on it; none without a pair."""
+        if not self.pairs:
+            return []
+        return [
+            f"AUROC and M-ratio order {self.opposed} of {count_text(self.pairs, 'pair')} of models "
+            f"differently, {self.apart} of them with intervals apart in both."
+        ]
+
+
+def metacognition_orders(facts_by_subject: Mapping[str, OutcomeFacts]) -> MetacognitionOrders:
+    """Pairs of models with an M-ratio, and those that AUROC orders the other way round."""
+    fitted_facts = _with_m_ratio(facts_by_subject).values()
+    pair_count = 0
+    opposed_count = 0
+    apart_count = 0
+    for first, second in combinations(fitted_facts, 2):
+        pair_count += 1
+        first_ratio = first.metacognition.m_ratio
+        second_ratio = second.metacognition.m_ratio
+        auroc_gap = first.auroc.value - second.auroc.value
+        ratio_gap = first_ratio.value - second_ratio.value
+        if auroc_gap * ratio_gap < 0:
+            opposed_count += 1
+            apart_count += _are_apart(first.auroc, second.auroc) and _are_apart(
+                first_ratio, second_ratio
+            )
+    return MetacognitionOrders(pair_count, opposed_count, apart_count)
+
+
+def _with_m_ratio(facts_by_subject: Mapping[str, OutcomeFacts]) -> dict[str, OutcomeFacts]:
+    fitted_facts = {}
+    for subject, facts in facts_by_subject.items():
+        if not math.isnan(facts.metacognition.m_ratio.value):
+            fitted_facts[subject] = facts
+    return fitted_facts
+
+
+def _are_apart(first: Estimate, second: Estimate) -> bool:
+    return first.low > second.high or second.low > first.high
+
+
+@dataclass(frozen=True)
+class DimensionRow:
+    """Dimensions of what the models state of themselves."""
+
+    question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
+    dimension: Annotated[int, Heading("dimension", "Number of the eigenvalue, from 1.")]
+    share: Annotated[
+        float, Heading("share", "Share of the variance of all models' statements.", percent)
+    ]
+    null_share: Annotated[
+        float, Heading("by chance", "95 % quantile of it with shuffled items.", percent)
+    ]
+    counts: Annotated[str, Heading("counts", "Whether it and all before it are above chance.")]
+
+
+def dimension_rows(stated: StatedChances) -> list[DimensionRow]:
+    """One row an eigenvalue of each question."""
+    rows = []
+    for question in stated.questions:
+        dimensions = stated.dimensions(question)
+        if isinstance(dimensions, str):
+            continue
+        model_count = len(dimensions.eigenvalues)
+        for index in range(model_count):
+            row = DimensionRow(
+                question=question,
+                dimension=index + 1,
+                share=float(dimensions.eigenvalues[index]) / model_count,
+                null_share=float(dimensions.null_eigenvalues[index]) / model_count,
+                counts="yes" if index < dimensions.count else "no",
+            )
+            rows.append(row)
+    return rows
+
+
+def dimension_lines(stated: StatedChances) -> list[str]:
+    """A sentence a question on the number of dimensions, or on why there is none."""
+    lines = []
+    for question in stated.questions:
+        dimensions = stated.dimensions(question)
+        if isinstance(dimensions, str):
+            lines.append(f"{question}: no number of dimensions ({dimensions}).")
+            continue
+        model_count = len(dimensions.eigenvalues)
+        first_share = percent(float(dimensions.eigenvalues[0]) / model_count)
+        chance_share = percent(float(dimensions.null_eigenvalues[0]) / model_count)
+        lines.append(
+            f"{question}: what {model_count} models state has "
+            f"{count_text(dimensions.count, 'dimension')}; the first holds {first_share} of the "
+            f"variance (by chance up to {chance_share})."
+        )
+    return lines
+
+
+@dataclass(frozen=True)
+class RoutingRow:
+    """What acting on high chances alone would gain, where help has a price."""
+
+    run: Annotated[str, Heading("run", "Model that stated something about itself.")]
+    question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
+    price: Annotated[float, Heading("price", "Price of help, in failures.")]
+    threshold: Annotated[
+        float,
+        Heading("act from", "Stated chance from which on to act; 0 always acts, inf always asks."),
+    ]
+    helped: Annotated[float, Heading("helped", "Share of items below it.", percent)]
+    over_acting: Annotated[
+        Estimate, Heading("over acting", "Gain an item over always acting, on other items.")
+    ]
+    over_asking: Annotated[
+        Estimate, Heading("over asking", "Gain an item over always asking, on other items.")
+    ]
+
+
+def routing_rows(
+    stated: StatedChances, facts_in_order: Sequence[OutcomeFacts], prices: Sequence[float]
+) -> list[RoutingRow]:
+    """One row a price of each model asked what it solves: help makes right what it would not."""
+    rows = []
+    for facts in facts_in_order:
+        chances = stated.about_itself(facts.run, facts.question)
+        if facts.question != "solve" or chances is None:
+            continue
+        outcomes = stated.outcomes[facts.model, facts.question]
+        is_scored = ~np.isnan(chances) & ~np.isnan(outcomes)
+        for price in prices:
+            routed = routing(
+                chances[is_scored], outcomes[is_scored], stated.clusters[is_scored], price
+            )
+            row = RoutingRow(
+                run=facts.run,
+                question=facts.question,
+                price=price,
+                threshold=routed.threshold,
+                helped=routed.helped,
+                over_acting=routed.over_acting,
+                over_asking=routed.over_asking,
+            )
+            rows.append(row)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -826,6 +1114,23 @@ def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
         caption="Share that does not happen among the items with the highest chances.",
         x_title="share of items acted on",
         y_title="risk",
+    )
+
+
+def metacognition_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
+    """AUROC against M-ratio, a mark a model."""
+    points = {}
+    for subject, facts in list(_with_m_ratio(facts_by_subject).items())[:MOST_FINDINGS]:
+        points[subject] = ([facts.auroc.value], [facts.metacognition.m_ratio.value])
+    return scatter(
+        "metacognition",
+        points,
+        caption=(
+            "AUROC of stated chances, and M-ratio, which allows for how often a model is right: the "
+            "two do not order these models alike."
+        ),
+        x_title="AUROC",
+        y_title="M-ratio",
     )
 
 

@@ -3,9 +3,10 @@ observers state.
 """
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, get_args
 
@@ -13,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.data.outcomes import Question
-from selfprobe.introspect_tasks.outcome import OUTCOMES_OF
+from selfprobe.introspect_tasks.outcome import ANSWERS, OUTCOMES_OF
 from selfprobe.logs import Run, titles
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading
 from selfprobe.page.numerals import interval_text, number, p_value, percent
 from selfprobe.page.plots import model_names
+from selfprobe.solvers.record import record_of
 from selfprobe.stats import foresight
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.beyond_items import (
@@ -30,7 +32,15 @@ from selfprobe.stats.beyond_items import (
 )
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, shifted, undefined
-from selfprobe.stats.text_only import log_odds
+from selfprobe.stats.metacognition import (
+    Dimensions,
+    Metacognition,
+    count_dimensions,
+    metacognition,
+    rating_edges,
+    undefined_metacognition,
+)
+from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.study import Logs
 from selfprobe.text import busy
 
@@ -54,6 +64,11 @@ OTHER_RESULTS = "other models' results"
 TEXT_ALONE = "text alone"
 INPUT_LENGTH = "length of the input"
 OTHER_ASSISTANT = "about another assistant"
+REASONING_TEXT = "text of its reasoning"
+LONGEST_ANSWER = 80
+"""Number of characters of an answer that reasoning is searched for."""
+MOST_UNSEEN = 0.05
+"""Share of statements after reasoning of which it is unknown whether it holds the answer."""
 WHAT_HAPPENED = {"solve": "successes", "refuse": "refusals", "length": "long replies"}
 
 
@@ -79,6 +94,53 @@ class StatementRow:
 
 
 @dataclass(frozen=True)
+class Reasoning:
+    """Reasoning of a model before it stated its chances of one question, `[item]`."""
+
+    texts: tuple[str, ...]
+    """"" where there is none, or where the provider hides it."""
+    is_there: BoolArray
+    """Whether it reasoned, shown or not."""
+    holds_answer: FloatArray
+    """1 where the reasoning holds an answer to the item, so that the item was solved while it was
+    asked about; 0 where it holds none; NaN where this is unknown, or where there is no reasoning.
+    """
+
+
+_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+_STATED = r"(?:answer|result|solution|option|choice|equals|=)\W*(?:(?:is|be|was)\b)?\W*"
+
+
+def holds_answer(reasoning: str, answers: Collection[str], item_text: str) -> bool | None:
+    """Whether reasoning about an item holds an answer to it; None where no answer can be searched
+    for.
+
+    An answer of several characters that the item does not hold counts wherever it stands as a word
+    or number; any other one where it is called the answer ("the answer is B", "= 7").
+
+    Args:
+        reasoning: What the observer wrote before its statement.
+        answers: The right answer and those that the logged model gave.
+        item_text: What the observer was shown.
+    """
+    plain_reasoning = _NUMBER_COMMA.sub("", reasoning).casefold()
+    plain_item = _NUMBER_COMMA.sub("", item_text).casefold()
+    plain_answers = {_NUMBER_COMMA.sub("", answer).casefold().strip() for answer in answers}
+    is_searchable = False
+    for answer in plain_answers:
+        if len(answer) > LONGEST_ANSWER or not any(map(str.isalnum, answer)):
+            continue
+        is_searchable = True
+        as_word = rf"(?<!\w){re.escape(answer)}(?!\w|[.,]\d)"
+        is_telling = len(answer) > 1 and not re.search(as_word, plain_item)
+        if is_telling and re.search(as_word, plain_reasoning):
+            return True
+        if re.search(_STATED + as_word, plain_reasoning):
+            return True
+    return False if is_searchable else None
+
+
+@dataclass(frozen=True)
 class StatedChances:
     """Stated chances and outcomes of all items, `[item]` in the order of `items`."""
 
@@ -96,6 +158,8 @@ class StatedChances:
     rows: Sequence[StatementRow] = ()
     notes: Sequence[str] = ()
     """Sentences on which logs, scorers and items count."""
+    reasoning: Mapping[tuple[str, str], Reasoning] = field(default_factory=dict)
+    """(run, question) → its reasoning before statements about itself, of runs that reasoned."""
 
     def about(self, run: str, about: str, target: str, question: str) -> FloatArray | None:
         """Chances that a run stated about a target, where the prompt names or shows it; else about
@@ -147,6 +211,26 @@ class StatedChances:
                 counted_rows.append(row)
         return foresight.solved_alike(results[counted_rows])
 
+    def rating_edges(self, question: str) -> FloatArray:
+        """Edges of the ratings of all models' chances about themselves."""
+        own_chances = [self.about_itself(run, question) for run in self.observers]
+        known_chances = [chances for chances in own_chances if chances is not None]
+        return rating_edges(np.concatenate(known_chances or [np.zeros(0)]))
+
+    def dimensions(self, question: str) -> Dimensions | str:
+        """Number of dimensions of what models state about themselves, or why there is none; the
+        first run of each model counts.
+        """
+        chances_by_model: dict[str, FloatArray] = {}
+        for run, model in self.observers.items():
+            chances = self.about(run, "self", model, question)
+            if chances is not None and not np.isnan(chances).all():
+                chances_by_model.setdefault(model, chances)
+        model_chances = np.array(list(chances_by_model.values()))
+        return count_dimensions(
+            model_chances.reshape(len(chances_by_model), len(self.items)), self.clusters
+        )
+
     def domains_p(self, question: str) -> float:
         """p that models differ in skill and items in difficulty alone; NaN where outcomes are
         graded or models few.
@@ -185,6 +269,7 @@ def stated_chances(logs: Logs) -> StatedChances:
     cluster_by_item: dict[str, str] = {}
     rows: list[StatementRow] = []
     notes: list[str] = []
+    reasoned_by_case: dict[tuple[str, str], dict[str, _ReasonedAnswer]] = defaultdict(dict)
 
     oldest_first = list(reversed(logs.runs.finished))
     name_by_log = _run_names(oldest_first)
@@ -195,8 +280,16 @@ def stated_chances(logs: Logs) -> StatedChances:
         run_metadata = run.header.eval.metadata or {}
         target = str(run_metadata.get("outcome_of"))
         notes += run_metadata.get("notes", ())
-        is_bound = subject == "named" or args.get("when") == "after"
-        for sample in run.judged_samples():
+        is_after = args.get("when") == "after"
+        is_bound = subject == "named" or is_after
+        judged_samples = run.judged_samples()
+        has_reasoned = any(
+            decision.reasoned for sample in judged_samples for decision in sample.decisions
+        )
+        if subject == "self" and has_reasoned:
+            for item, question, reasoned in _reasoned_answers(run, has_seen_reply=is_after):
+                reasoned_by_case[run_name, question][item] = reasoned
+        for sample in judged_samples:
             item = sample.item
             metadata = sample.summary.metadata or {}
             texts_by_target[target][item] = str(sample.summary.input)
@@ -237,6 +330,7 @@ def stated_chances(logs: Logs) -> StatedChances:
     observer_by_run = {name_by_log[run.log]: run.identity.model for run in ordered_runs}
     item_outcomes = {key: _by_item(values, items) for key, values in outcomes.items()}
     item_chances = {key: _by_item(values, items) for key, values in chances.items()}
+    reasoning = {key: _reasoning(by_item, items) for key, by_item in reasoned_by_case.items()}
     rows.sort(key=lambda row: (row.run, row.about, row.target))
     return StatedChances(
         items=items,
@@ -248,6 +342,43 @@ def stated_chances(logs: Logs) -> StatedChances:
         chances=item_chances,
         rows=rows,
         notes=list(dict.fromkeys(notes)),
+        reasoning=reasoning,
+    )
+
+
+@dataclass(frozen=True)
+class _ReasonedAnswer:
+    """Reasoning before one statement."""
+
+    text: str
+    is_there: bool
+    holds_answer: float
+
+
+def _reasoned_answers(
+    run: Run, *, has_seen_reply: bool
+) -> Iterator[tuple[str, str, _ReasonedAnswer]]:
+    """Item, question and reasoning of each reply of a run; nothing is known of answers where the
+    reply was shown, since reasoning may quote it.
+    """
+    for sample in run.read_samples():
+        answers = (sample.metadata or {}).get(ANSWERS, ())
+        for question, reply in record_of(sample).answers.items():
+            text = reply.reasoning or ""
+            is_held = None
+            if text and not has_seen_reply:
+                is_held = holds_answer(text, answers, str(sample.input))
+            held_number = math.nan if is_held is None else float(is_held)
+            yield str(sample.id), question, _ReasonedAnswer(text, reply.reasoned, held_number)
+
+
+def _reasoning(by_item: Mapping[str, _ReasonedAnswer], items: Sequence[str]) -> Reasoning:
+    nothing = _ReasonedAnswer("", False, math.nan)
+    answers = [by_item.get(item, nothing) for item in items]
+    return Reasoning(
+        texts=tuple(answer.text for answer in answers),
+        is_there=np.array([answer.is_there for answer in answers]),
+        holds_answer=np.array([answer.holds_answer for answer in answers]),
     )
 
 
@@ -307,6 +438,32 @@ class OtherTarget:
 
 
 @dataclass(frozen=True)
+class SolvedFacts:
+    """Statements before which the model solved the item in its reasoning, and what is left."""
+
+    solved: Estimate
+    """Share of statements whose reasoning holds an answer to the item."""
+    unseen: float
+    """Share of statements after reasoning that is hidden or cannot be searched for an answer; 0
+    where nothing was reasoned.
+    """
+    auroc: Estimate
+    """AUROC without the solved items."""
+    beyond_observers: Estimate
+    """The same beyond the other observers, among items on which as many models succeeded."""
+
+    @property
+    def is_reasoned(self) -> bool:
+        """Whether anything was reasoned."""
+        return self.unseen > 0 or not math.isnan(self.solved.value)
+
+
+NOTHING_REASONED = undefined("nothing was reasoned")
+UNREASONED = SolvedFacts(NOTHING_REASONED, 0.0, NOTHING_REASONED, NOTHING_REASONED)
+NOT_FITTED = undefined_metacognition("it was not fitted")
+
+
+@dataclass(frozen=True)
 class OutcomeFacts:
     """One model on one question."""
 
@@ -347,6 +504,9 @@ class OutcomeFacts:
     """p of `beyond_observers`, twice that of its one side; of one model and question until
     `corrected` has seen all.
     """
+    solved: SolvedFacts = UNREASONED
+    metacognition: Metacognition = NOT_FITTED
+    """Of solve alone: to refuse, or to write long, is not to be right. `all_facts` fits it."""
 
 
 def outcome_facts(
@@ -429,6 +589,13 @@ def outcome_facts(
     other_assistant_chances = stated.about(run, "other", model, question)
     if other_assistant_chances is not None:
         scores_by_source[OTHER_ASSISTANT] = other_assistant_chances[is_scored]
+    reasoning = stated.reasoning.get((run, question))
+    if reasoning is not None:
+        reasoning_texts = [reasoning.texts[index] for index in np.flatnonzero(is_scored)]
+        if any(reasoning_texts):
+            fold_groups = _fold_groups(reasoning_texts, clusters)
+            reader = best_reader(read_by(reasoning_texts), outcomes >= 0.5, fold_groups)
+            scores_by_source[REASONING_TEXT] = reader.scores
     texts = [stated.texts[model][index] for index in np.flatnonzero(is_scored)]
     scores_by_source |= _scores_of_text(texts, outcomes, clusters)
     for source_name, scores in scores_by_source.items():
@@ -454,6 +621,9 @@ def outcome_facts(
     outcome_share = math.nan
     if len(outcomes):
         outcome_share = float(outcomes.mean())
+    solved = UNREASONED
+    if reasoning is not None and reasoning.is_there[is_scored].any():
+        solved = _solved_facts(reasoning, is_scored, own_statement, outcomes, clusters)
     observers = {stated.observers[observer_run] for observer_run in observer_chances}
     return OutcomeFacts(
         run=run,
@@ -472,6 +642,7 @@ def outcome_facts(
         others=len(other_outcomes),
         observers=len(observers),
         p_value=beyond_p,
+        solved=solved,
         **_calibration(chances, outcomes, clusters),
     )
 
@@ -605,14 +776,54 @@ def _scores_of_text(
     """
     lengths = np.array([len(text) for text in texts], dtype=float)
     is_reversed = foresight.ordered(lengths, outcomes).auroc < 0.5
+    return {
+        TEXT_ALONE: log_odds(texts, outcomes >= 0.5, _fold_groups(texts, clusters)),
+        INPUT_LENGTH: -lengths if is_reversed else lengths,
+    }
+
+
+def _fold_groups(texts: Sequence[str], clusters: IntArray) -> IntArray:
+    """Groups of items that a reader of the texts never sees on both sides: clusters, or equal texts
+    where these are fewer.
+    """
     text_array = np.array(texts, dtype=object).astype(str)
     text_indices = np.unique(text_array, return_inverse=True)[1]
     has_fewer_clusters = len(np.unique(clusters)) < len(np.unique(text_indices))
-    fold_groups = clusters if has_fewer_clusters else text_indices
-    return {
-        TEXT_ALONE: log_odds(texts, outcomes >= 0.5, fold_groups),
-        INPUT_LENGTH: -lengths if is_reversed else lengths,
-    }
+    return clusters if has_fewer_clusters else np.asarray(text_indices, dtype=np.intp)
+
+
+def _solved_facts(
+    reasoning: Reasoning,
+    is_scored: BoolArray,
+    own_statement: _Statement,
+    outcomes: FloatArray,
+    clusters: IntArray,
+) -> SolvedFacts:
+    """How many items were solved in the reasoning, and the AUROCs of those that were not."""
+    is_there = reasoning.is_there[is_scored]
+    holds_an_answer = np.where(is_there, reasoning.holds_answer[is_scored], 0.0)
+    solved = clustered_mean(holds_an_answer, clusters)
+    unseen = float(np.isnan(holds_an_answer).mean())
+    if unseen > MOST_UNSEEN:
+        unknown = undefined("unknown")
+        return SolvedFacts(solved, unseen, unknown, unknown)
+    is_unsolved = holds_an_answer != 1
+    unsolved_outcomes = outcomes[is_unsolved]
+    unsolved_clusters = clusters[is_unsolved]
+    one_stratum = np.zeros(len(unsolved_outcomes), dtype=np.intp)
+    return SolvedFacts(
+        solved,
+        unseen,
+        auroc=_stratified(
+            own_statement.scores[is_unsolved], unsolved_outcomes, unsolved_clusters, one_stratum
+        ),
+        beyond_observers=_stratified(
+            own_statement.residuals[is_unsolved],
+            unsolved_outcomes,
+            unsolved_clusters,
+            own_statement.strata[is_unsolved],
+        ),
+    )
 
 
 def _calibration(chances: FloatArray, outcomes: FloatArray, clusters: IntArray) -> dict[str, Any]:
@@ -652,7 +863,26 @@ def all_facts(stated: StatedChances) -> list[OutcomeFacts]:
             if stated.about_itself(run, question) is not None:
                 cases.append((run, question))
     draws = max(STRATA_DRAWS, DRAWS_A_CASE * len(cases))
-    return corrected([outcome_facts(stated, run, question, draws=draws) for run, question in cases])
+    all_cases = []
+    for run, question in cases:
+        facts = outcome_facts(stated, run, question, draws=draws)
+        all_cases.append(replace(facts, metacognition=own_metacognition(stated, run, question)))
+    return corrected(all_cases)
+
+
+def own_metacognition(stated: StatedChances, run: str, question: str) -> Metacognition:
+    """Sensitivities of what a model stated about itself; of solve alone."""
+    chances = stated.about_itself(run, question)
+    if question != "solve" or chances is None:
+        return undefined_metacognition("only being right has a d′")
+    outcomes = stated.outcomes[stated.observers[run], question]
+    is_scored = ~np.isnan(chances) & ~np.isnan(outcomes)
+    return metacognition(
+        chances[is_scored],
+        outcomes[is_scored],
+        stated.clusters[is_scored],
+        stated.rating_edges(question),
+    )
 
 
 def corrected(all_cases: Sequence[OutcomeFacts]) -> list[OutcomeFacts]:
@@ -752,7 +982,9 @@ OUTCOME_WORDS = ClaimWords(
         "beyond": "ranking its outcomes beyond the items and what others state",
         "observers": "beside two other observers",
         "informed_observers": "beside observers who know the items as well",
+        "unsolved": "without having solved the items while asked",
         "above_observers": "above every other observer",
+        "above_reasoning": "above a reader of its reasoning",
         "above_text": "above the text alone",
         "above_length": "above the length of the input",
         "above_other_assistant": "above what it states about another assistant",
@@ -776,9 +1008,14 @@ OUTCOME_WORDS = ClaimWords(
             "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
             "items less ({difference})"
         ),
+        "unsolved": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; its reasoning solves "
+            "{solved} of the items, and without them this is {bare_difference}"
+        ),
         "above_observers": (
             "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
         ),
+        "above_reasoning": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_text": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_length": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_other_assistant": (
@@ -793,14 +1030,18 @@ OUTCOME_WORDS = ClaimWords(
         "beyond": write_known_auroc,
         "observers": write_count,
         "informed_observers": write_difference,
+        "unsolved": write_known_auroc,
         "above_observers": write_difference,
+        "above_reasoning": write_difference,
         "above_text": write_difference,
         "above_length": write_difference,
         "above_other_assistant": write_difference,
         "own_outcomes": write_difference,
     },
 )
+REASONING_CHECK = "above_reasoning"
 CHECK_OF_SOURCE = {
+    REASONING_TEXT: REASONING_CHECK,
     TEXT_ALONE: "above_text",
     INPUT_LENGTH: "above_length",
     OTHER_ASSISTANT: "above_other_assistant",
@@ -831,9 +1072,11 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
             _outcome_if(is_observed_as_well),
             remedy="ask stronger models",
         ),
+        *_unsolved_checks(facts.solved),
         *_source_checks(facts, has_effect=is_beyond),
     ]
     details = {
+        "solved": solved_text(facts.solved),
         "outcomes": WHAT_HAPPENED[facts.question],
         "auroc": write_auroc(overall_excess),
         "share": percent(facts.share),
@@ -853,11 +1096,32 @@ def _count_check(name: str, count: int, fewest: int, remedy: str) -> Check:
     return Check(name, count_estimate, Outcome.OPEN, remedy=remedy)
 
 
+def solved_text(solved: SolvedFacts) -> str:
+    """Share of statements in whose reasoning the item is solved."""
+    if solved.unseen > MOST_UNSEEN:
+        return "an unknown share"
+    return percent(solved.solved.value)
+
+
+def _unsolved_checks(solved: SolvedFacts) -> list[Check]:
+    """The requirement that a statement after reasoning also ranks outcomes of items that were not
+    solved in it; none where nothing was reasoned.
+    """
+    if not solved.is_reasoned:
+        return []
+    excess = shifted(solved.beyond_observers, -0.5)
+    is_seen = solved.unseen <= MOST_UNSEEN
+    is_met = is_seen and (solved.solved.value == 0 or excess.low > 0)
+    remedy = "" if is_met else "ask without reasoning (--effort none)"
+    return [Check("unsolved", excess, _outcome_if(is_met), remedy=remedy)]
+
+
 def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
     """Checks of the strongest other observer, of each source without a model and of the strongest
     other target.
 
-    They explain an effect where there is one (`has_effect`).
+    They explain an effect where there is one (`has_effect`), but for the model's own reasoning:
+    what this tells a reader can be what the model knows of itself.
     """
     observer_checks = []
     plain_checks = []
@@ -867,7 +1131,8 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
             observer_checks.append(_advantage_check("above_observers", name, predictor, has_effect))
         elif name in CHECK_OF_SOURCE:
             check_name = CHECK_OF_SOURCE[name]
-            plain_checks.append(_advantage_check(check_name, name, predictor, has_effect))
+            explains = has_effect and check_name != REASONING_CHECK
+            plain_checks.append(_advantage_check(check_name, name, predictor, explains))
 
     target_checks = []
     for target in facts.other_targets:
@@ -882,7 +1147,7 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
 
 
 def _advantage_check(
-    name: str, competitor: str, source: Predictor | OtherTarget, has_effect: bool
+    name: str, competitor: str, source: Predictor | OtherTarget, explains: bool
 ) -> Check:
     """The requirement that a model's AUROC is above that of a competitor."""
     competitor_auroc = source.auroc
@@ -899,7 +1164,7 @@ def _advantage_check(
         outcome,
         compared_with=f"{unbroken_name}: {number(competitor_auroc.value)}",
         p_value=advantage_p,
-        explains=has_effect,
+        explains=explains,
         remedy="" if outcome is Outcome.HOLDS else "add items",
     )
 

@@ -10,8 +10,21 @@ import numpy.typing as npt
 from lines import Line, Lines
 from scipy import special
 
-from selfprobe.stats.claim import Claim
-from selfprobe.studies.outcome_numbers import StatedChances, corrected, outcome_claim, outcome_facts
+from selfprobe.stats.claim import Check, Claim, Outcome
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.metacognition import (
+    count_dimensions,
+    metacognition,
+    rating_edges,
+    routing,
+)
+from selfprobe.studies.outcome_numbers import (
+    Reasoning,
+    StatedChances,
+    corrected,
+    outcome_claim,
+    outcome_facts,
+)
 
 FloatArray = npt.NDArray[np.float64]
 SUBJECT = "m/0"
@@ -54,6 +67,14 @@ class World:
     """
     relative_likeness: float = 0.0
     """Share of items on which the relative's outcome is the subject's."""
+    solves: float = 0.0
+    """Share of items that the subject solves in its reasoning, which then tells it its outcome."""
+    voices: bool = False
+    """Whether the reasoning says in words what the subject's outcome is, 4 times in 5, and the
+    statement knows no more.
+    """
+    reasons: bool = False
+    """Whether the subject reasons, without solving anything."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         models = [f"m/{number}" for number in range(self.others + 1)]
@@ -72,6 +93,9 @@ class World:
         logits[0] += self.knows_itself * (2 * outcomes[0] - 1)
         logits[1:] += self.others_know_themselves * (2 * outcomes[1:] - 1)
         logits[0] += self.copies_relative * (2 * outcomes[1] - 1)
+        reasoning = {}
+        if self.solves or self.voices or self.reasons:
+            reasoning = {(SUBJECT, "solve"): self._reasoning(rng, outcomes[0], logits)}
         chances = special.expit(logits).round(2)
         if self.state is not None:
             chances[0] = self.state(chances[0])
@@ -90,9 +114,28 @@ class World:
             chances={
                 (model, "self", "", "solve"): chances[number] for number, model in enumerate(asked)
             },
+            reasoning=reasoning,
         )
         (facts,) = corrected([outcome_facts(stated, SUBJECT, "solve", draws=399)])
         return outcome_claim(facts, SUBJECT)
+
+    def _reasoning(
+        self, rng: np.random.Generator, outcomes: FloatArray, logits: FloatArray
+    ) -> Reasoning:
+        """Reasoning of the subject, by which its statements in `logits` are moved."""
+        is_solved = rng.random(self.items) < self.solves
+        logits[0] += 3 * np.where(is_solved, 2 * outcomes - 1, 0)
+        words = np.full(self.items, "thinking it over")
+        if self.voices:
+            is_right = rng.random(self.items) < 0.8
+            says_sure = np.where(is_right, outcomes, 1 - outcomes) > 0.5
+            logits[0] += 2 * np.where(says_sure, 1, -1)
+            words = np.where(says_sure, "quite sure of it", "hardly any idea")
+        return Reasoning(
+            texts=tuple(f"{text} {number}" for number, text in enumerate(words)),
+            is_there=np.ones(self.items, dtype=bool),
+            holds_answer=is_solved.astype(float),
+        )
 
     def _outcomes(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Outcomes [model, item], and the items' ease."""
@@ -134,6 +177,89 @@ def rounded(chances: FloatArray) -> FloatArray:
 def mostly_one_value(chances: FloatArray) -> FloatArray:
     """Three quarters of the statements are alike."""
     return np.where(np.arange(len(chances)) % 4 == 0, chances, 0.8)
+
+
+def outside_claim(estimate: Estimate, truth: float) -> Claim:
+    """A claim that a truth lies outside of its interval: Yes in about 5 % of draws."""
+    is_outside = not estimate.low <= truth <= estimate.high
+    is_known = estimate.low == estimate.low
+    outcome = Outcome.HOLDS if is_known and is_outside else Outcome.OPEN
+    return Claim("m/0", estimate, (Check("outside", estimate, outcome),), 0.1)
+
+
+@dataclass(frozen=True)
+class RatedAnswers:
+    """A two-choice observer with confidence of a sensitivity of its own; whether the interval of
+    its M-ratio misses the truth.
+    """
+
+    m_ratio: float
+    d_prime: float = 1.5
+    items: int = 200
+    bias: float = 0.0
+    """Logits added to every statement."""
+    clusters: int = 0
+    """Number of clusters of items that are asked alike; 0 is none."""
+
+    def __call__(self, rng: np.random.Generator) -> Claim:
+        units = self.clusters or self.items
+        right = (rng.random(units) < special.ndtr(self.d_prime / 2)).astype(float)
+        means = np.where(right > 0, 0.5, -0.5) * self.m_ratio * self.d_prime
+        below_zero = special.ndtr(-means)
+        evidence = means + special.ndtri(below_zero + rng.random(units) * (1 - below_zero))
+        labels = np.arange(self.items) * units // self.items
+        chances = special.expit(1.5 * evidence - 1 + self.bias).round(2)
+        edges = rating_edges(special.expit(1.5 * np.abs(rng.normal(size=400)) - 1))
+        fitted = metacognition(chances[labels], right[labels], labels, edges)
+        return outside_claim(fitted.m_ratio, self.m_ratio)
+
+
+@dataclass(frozen=True)
+class SharedDimensions:
+    """Models that state what they see along some dimensions; whether more are counted."""
+
+    dimensions: int
+    models: int = 6
+    items: int = 200
+    noise: float = 0.7
+    ceiling: bool = False
+    more_than: int | None = None
+    """Number of dimensions above which the answer is Yes. Default: the true one."""
+
+    def __call__(self, rng: np.random.Generator) -> Claim:
+        factors = rng.normal(size=(max(self.dimensions, 1), self.items))
+        logits = self.noise * rng.normal(size=(self.models, self.items))
+        if self.dimensions:
+            logits += factors[np.arange(self.models) % self.dimensions]
+        chances = special.expit(logits + (4 if self.ceiling else 0)).round(2)
+        counted = count_dimensions(chances, np.arange(self.items))
+        assert not isinstance(counted, str)
+        most = self.dimensions if self.more_than is None else self.more_than
+        outcome = Outcome.HOLDS if counted.count > most else Outcome.OPEN
+        count = undefined("", value=float(counted.count))
+        return Claim("m", count, (Check("more", count, outcome),), 1)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Statements by which help is asked for; whether both gains are shown to be above 0."""
+
+    knows: float = 0.0
+    """Logits by which the outcome moves the statement."""
+    ease: float = 0.5
+    price: float = 0.3
+    items: int = 200
+
+    def __call__(self, rng: np.random.Generator) -> Claim:
+        outcomes = (rng.random(self.items) < special.expit(self.ease)).astype(float)
+        logits = self.knows * (2 * outcomes - 1) + rng.normal(size=self.items)
+        chances = special.expit(logits).round(2)
+        routed = routing(chances, outcomes, np.arange(self.items), self.price)
+        checks = []
+        for name, gain in (("acting", routed.over_acting), ("asking", routed.over_asking)):
+            outcome = Outcome.HOLDS if gain.low > 0 else Outcome.OPEN
+            checks.append(Check(name, gain, outcome))
+        return Claim("m/0", routed.over_acting, tuple(checks), 0.01)
 
 
 TWO_DOMAINS = {"domains": 2, "harder": 1.5}
@@ -212,6 +338,34 @@ LINES: Lines = {
     "an expert of its family, whose log is there": Line(
         world(copies_relative=1.0, relative_likeness=0.5)
     ),
+    "reasoning solves 70 % of the items": Line(world(solves=0.7)),
+    "reasoning solves 70 % of the items, two domains": Line(
+        world(solves=0.7, domain_sd=1.2, **TWO_DOMAINS)
+    ),
+    "reasoning solves all items": Line(world(solves=1.0)),
+    "reasoning voices all that the statement knows": Line(world(voices=True)),
+    "M-ratio 0, 200 items: interval without it": Line(RatedAnswers(0.0)),
+    "M-ratio .5, 200 items: interval without it": Line(RatedAnswers(0.5)),
+    "M-ratio 1, 200 items: interval without it": Line(RatedAnswers(1.0)),
+    "M-ratio 1, 800 items: interval without it": Line(RatedAnswers(1.0, items=800)),
+    "M-ratio 1, all chances higher by 1 logit: interval without it": Line(
+        RatedAnswers(1.0, bias=1.0)
+    ),
+    "M-ratio 1, 19 in 20 right: interval without it": Line(RatedAnswers(1.0, d_prime=3.3)),
+    "M-ratio .5, 100 clusters of 2 alike: interval without it": Line(
+        RatedAnswers(0.5, clusters=100)
+    ),
+    "no dimension, 6 models: more": Line(SharedDimensions(0)),
+    "one dimension, 4 models: more": Line(SharedDimensions(1, models=4)),
+    "one dimension, 8 models: more": Line(SharedDimensions(1, models=8)),
+    "one dimension, ceiling, 8 models: more": Line(SharedDimensions(1, models=8, ceiling=True)),
+    "two dimensions, 6 models: more": Line(SharedDimensions(2)),
+    "routing by a coin, price .3": Line(Routed()),
+    "routing by a coin, price near the failures": Line(Routed(price=0.38)),
+    "routing by a coin, nearly all succeed": Line(Routed(ease=3.0)),
+    "two dimensions, 6 models: more than one": Line(SharedDimensions(2, more_than=1), True, 0.9),
+    "routing by 1 logit, price .3": Line(Routed(knows=1.0), True, 0.8),
+    "reasons and knows itself by 1 logit": Line(world(knows_itself=1.0, reasons=True), True, 0.8),
     "knows itself by .25 logits, 2 others": Line(world(others=2, knows_itself=0.25), True),
     "knows itself by .25 logits, 4 others": Line(world(knows_itself=0.25), True),
     "knows itself by .5 logits, 2 others": Line(world(others=2, knows_itself=0.5), True, 0.6),

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import list_eval_logs, read_eval_log
+from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 from scipy import special
@@ -30,18 +30,20 @@ from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.claim import Outcome as CheckOutcome
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 from selfprobe.stats.foresight import ordered, stratified_auroc
-from selfprobe.studies.outcome import Outcome
+from selfprobe.studies.outcome import Outcome, OutcomeNumbers, dimension_lines
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
     OUTCOME_WORDS,
     OtherTarget,
     OutcomeFacts,
+    Reasoning,
     StatedChances,
     _advantage_check,
     _beyond_p,
     _Statement,
     all_facts,
     cross_means,
+    holds_answer,
     outcome_claim,
     outcome_facts,
 )
@@ -269,6 +271,10 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(
         (
             ["--models", "planted/di", "--about", "named,other"],
             "about must hold self, with which the rest is compared",
+        ),
+        (
+            ["--models", "planted/di", "--price", "1.2"],
+            "price must be above 0 and below 1, got 1.2",
         ),
         (["--models", "planted/di", "--score", "mach"], "no score 'mach'; the nearest are match"),
         (
@@ -645,3 +651,162 @@ def test_p_and_interval_beyond_the_items_have_the_same_two_sides() -> None:
         beyond = stratified_auroc(residuals, outcomes, labels, strata)
         p = _beyond_p(_Statement(residuals, residuals, strata), outcomes, labels, beyond, 99)
         assert (p < 0.05) == (beyond.low > 0.5)
+
+
+# ---- what was reasoned
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "answers", "item", "holds"),
+    [
+        ("480 plus 7 gives 487, so yes.", ["487"], "What is 480 + 7?", True),
+        ("That is 1,234 in all.", ["1234"], "Sum?", True),
+        ("It is 487.5, or so.", ["487"], "Sum?", False),
+        ("I am good at sums.", ["487"], "What is 480 + 7?", False),
+        ("The capital is Paris.", ["paris"], "Capital of France?", True),
+        ("Paris or Lyon? Hard.", ["Paris"], "Paris or Lyon?", False),
+        ("The answer is Paris.", ["Paris"], "Paris or Lyon?", True),
+        ("The answer is (B).", ["B"], "A) x B) y", True),
+        ("A question of kind B.", ["B"], "A) x B) y", False),
+        ("In step 7 I add.", ["7"], "3 + 4?", False),
+        ("3 + 4 = 7, easy.", ["7"], "3 + 4?", True),
+        ("It gives 488.", ["487", "488"], "What is 480 + 7?", True),
+        ("Anything.", [], "What?", None),
+        ("Anything.", ["-"], "What?", None),
+        ("Anything.", ["a long text " * 20], "What?", None),
+    ],
+)
+def test_reasoning_holds_an_answer_where_it_says_what_the_item_does_not(
+    reasoning: str, answers: list[str], item: str, holds: bool | None
+) -> None:
+    assert holds_answer(reasoning, answers, item) is holds
+
+
+def test_items_that_are_solved_while_asked_are_counted_and_logs_of_before_are_read(
+    tmp_path: Path, run_task: Any
+) -> None:
+    model = "planted/flo?solves=.7"
+    run_task(sums(), model, tmp_path / "logged", limit=8)
+    study = Outcome(
+        logs=(str(tmp_path / "logged"),), models=(model,), log_dir=str(tmp_path / "runs"), limit=8
+    )
+    args = {"logs": list(study.logs), "ask": ["solve"], "target": model, "about": "self"}
+    run_task("selfprobe/outcome", model, tmp_path / "runs", task_args=args, limit=8)
+    numbers = study.numbers(study.collected())
+    (reasoning,) = numbers.stated.reasoning.values()
+    is_solved = [" = " in text for text in reasoning.texts]
+    assert 2 < sum(is_solved) < 8 and list(reasoning.is_there) == is_solved
+    assert [held == 1 for held in reasoning.holds_answer] == is_solved
+    (facts,) = numbers.facts
+    assert facts.solved.solved.value == pytest.approx(np.mean(is_solved))
+
+    (info,) = list_eval_logs(str(tmp_path / "runs"))
+    log = read_eval_log(info)
+    for sample in log.samples or []:
+        del sample.metadata["answers"]
+    write_eval_log(log, info)
+    numbers_of_before = study.numbers(study.collected())
+    (facts_of_before,) = numbers_of_before.facts
+    assert facts_of_before.auroc == facts.auroc and math.isnan(facts_of_before.solved.auroc.value)
+    assert facts_of_before.solved.unseen == pytest.approx(np.mean(is_solved))
+
+
+def reasoned(
+    stated: StatedChances,
+    *,
+    solved: FloatArray | None = None,
+    texts: tuple[str, ...] = (),
+) -> StatedChances:
+    """The same, where the first model reasoned about every item."""
+    item_count = len(stated.items)
+    reasoning = Reasoning(
+        texts=texts or tuple(f"thinking {number}" for number in range(item_count)),
+        is_there=np.ones(item_count, dtype=bool),
+        holds_answer=np.zeros(item_count) if solved is None else solved,
+    )
+    return replace(stated, reasoning={("m/a", "solve"): reasoning})
+
+
+def test_reasoning_that_solves_nothing_and_says_nothing_leaves_a_claim() -> None:
+    claim = claim_of(reasoned(world(ALL)))
+    assert claim.verdict is Verdict.YES
+    names = [check.name for check in claim.checks]
+    assert names.index("informed_observers") < names.index("unsolved") < names.index("above_text")
+    assert "unsolved" not in {check.name for check in claim_of(world(ALL)).checks}
+
+
+@pytest.mark.parametrize(
+    ("solved", "says"),
+    [
+        (np.ones(300), "solves 100 % of the items, and without them this is no item"),
+        (np.full(300, math.nan), "solves an unknown share of the items, and without them this is"),
+    ],
+    ids=["all", "hidden"],
+)
+def test_a_model_that_solves_the_items_while_asked_is_not_said_to_know_in_advance(
+    solved: FloatArray, says: str
+) -> None:
+    claim = claim_of(reasoned(world(ALL), solved=solved))
+    assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "unsolved"
+    assert says in clause(claim) and clause(claim).endswith("(--effort none)"), clause(claim)
+
+
+def test_what_a_reader_of_the_reasoning_foretells_as_well_leaves_the_claim_open() -> None:
+    stated = world(ALL)
+    successes = stated.outcomes["m/a", "solve"] > 0.5
+    texts = tuple("quite sure of it" if success else "hardly any idea" for success in successes)
+    claim = claim_of(reasoned(stated, texts=tuple(f"{text} {n}" for n, text in enumerate(texts))))
+    assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "above_reasoning"
+    assert "text of its reasoning: 1.0" in clause(claim)
+
+
+# ---- metacognition
+
+
+def easy_numbers(**changed: Any) -> OutcomeNumbers:
+    """Five models that succeed at different shares of items; the best knows least of itself."""
+    rng = np.random.default_rng(3)
+    outcomes = {}
+    chances: Statements = {}
+    for number, model in enumerate(MODELS):
+        successes = (rng.random(400) < 0.9 - 0.06 * number).astype(float)
+        knows = (0.75, 0.7, 0.6, 0.5, 0.3)[number]
+        logits = 1 + knows * (2 * successes - 1) + rng.normal(size=400)
+        outcomes[model, "solve"] = successes
+        chances[model, "self", "", "solve"] = special.expit(logits).round(2)
+    stated = replace(
+        world({}, items=400),
+        observers=dict(zip(MODELS, MODELS, strict=True)),
+        outcomes=outcomes,
+        chances=chances,
+    )
+    return OutcomeNumbers(all_facts(stated), {}, stated, **changed)
+
+
+def test_the_page_has_m_ratio_beside_auroc_dimensions_and_what_help_would_gain() -> None:
+    page = Outcome.page(easy_numbers(prices=(0.2, 0.5)))
+    rows = page.frames["metacognition"].set_index("run")
+    assert list(rows.m_ratio_n) == [400] * 5 and set(rows.reason) == {""}
+    assert (rows.m_ratio_low < rows.m_ratio).all() and (rows.m_ratio < rows.m_ratio_high).all()
+    orders = {name: list(rows.sort_values(name).index) for name in ("auroc", "m_ratio")}
+    assert orders["auroc"] != orders["m_ratio"]
+    dimensions = page.frames["dimensions"]
+    assert len(dimensions) == 5 and set(dimensions.counts) <= {"yes", "no"}
+    routed = page.frames["routing"]
+    assert len(routed) == 10 and set(routed.price) == {0.2, 0.5}
+    assert "routing" not in Outcome.page(easy_numbers()).frames
+
+
+def test_refusals_have_no_d_prime_and_three_models_no_dimensions() -> None:
+    stated = world(THREE)
+    refusals = replace(
+        stated,
+        questions=("refuse",),
+        outcomes={(model, "refuse"): results for (model, _), results in stated.outcomes.items()},
+        chances={(*key[:3], "refuse"): values for key, values in stated.chances.items()},
+    )
+    facts = all_facts(refusals)
+    assert {entry.metacognition.m_ratio.reason for entry in facts} == {"only being right has a d′"}
+    assert dimension_lines(refusals) == [
+        "refuse: no number of dimensions (3 models; 4 are the least)."
+    ]

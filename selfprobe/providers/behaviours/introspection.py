@@ -381,8 +381,9 @@ def _first_token(p: float) -> ShortReply:
 # both drawn from a normal distribution by the item's text; a model solves what has a sum above 0.
 # Its stated chance rests on `knows_items` times the first and `knows_own_skill` times the second,
 # and on some noise; `skill` and `access` decide the two where they are given. Asked about another
-# assistant it knows the items alone. The same holds of refusals (`act_refused`) and of the lengths
-# of paragraphs, which are its own alone.
+# assistant it knows the items alone. With the chance `solves` it works a sum out in a thought while
+# it is asked about itself, and then knows how it comes out. The same holds of refusals
+# (`act_refused`) and of the lengths of paragraphs, which are its own alone.
 
 by_access("knows_own_skill")
 common_setting("skill", "knows_items")
@@ -390,7 +391,10 @@ common_setting("skill", "knows_items")
 SUM_PROMPT = "What is {first} + {second}? Reply with the number alone."
 """Prompt that planted models may solve."""
 
-_OUTCOME: dict[str, Any] = {"knows_items": 0.0, "knows_own_skill": 0.0}
+_OUTCOME: dict[str, Any] = {"knows_items": 0.0, "knows_own_skill": 0.0, "solves": 0.0}
+_SUM = re.compile(
+    re.escape(SUM_PROMPT).replace(r"\{first\}", "(.+)").replace(r"\{second\}", "(.+)")
+)
 _MESSAGE = re.compile(r"^\[\d+\] (\w+):\n", re.MULTILINE)
 _SHARPNESS, _DOUBT = 2.0, 0.7
 
@@ -412,8 +416,13 @@ def _skill(mind: Mind, text: str) -> float:
 @behaviour(SUM_PROMPT, observes=False)
 def _solve_sum(mind: Mind, prompt_fields: dict[str, str]) -> str:
     text = SUM_PROMPT.format(**prompt_fields)
+    return str(_sum(mind, text, prompt_fields["first"], prompt_fields["second"]))
+
+
+def _sum(mind: Mind, text: str, first: str, second: str) -> int:
+    """A model's answer to a sum: one too many where it does not solve it."""
     error = 1 if _ease(text) + _skill(mind, text) <= 0 else 0
-    return str(int(prompt_fields["first"]) + int(prompt_fields["second"]) + error)
+    return int(first) + int(second) + error
 
 
 @behaviour(outcome.PROMPT, **_OUTCOME)
@@ -438,7 +447,13 @@ def _state_chance(mind: Mind, prompt_fields: dict[str, str]) -> str:
         own_skill = float(ndtri(0.5 * 2**-53 + mind.chance("length", text)))
 
     latent = mind.settings["knows_items"] * item_ease
+    thought = ""
     if question.startswith("You"):
         latent += mind.settings["knows_own_skill"] * own_skill
+        worked_sum = _SUM.search(text)
+        if worked_sum and mind.happens("solves", text):
+            first, second = worked_sum.groups()
+            latent = item_ease + own_skill
+            thought = f"<think>{first} + {second} = {_sum(mind, text, first, second)}.</think>\n"
     doubt = _DOUBT * _normal(mind.name, "doubt", question, text)
-    return f"{expit(_SHARPNESS * latent + doubt):.2f}"
+    return f"{thought}{expit(_SHARPNESS * latent + doubt):.2f}"
