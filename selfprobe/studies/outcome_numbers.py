@@ -506,7 +506,7 @@ class OutcomeFacts:
     """
     solved: SolvedFacts = UNREASONED
     metacognition: Metacognition = NOT_FITTED
-    """Of solve alone: to refuse, or to write long, is not to be right. `all_facts` fits it."""
+    """Sensitivities of solve alone, which `all_facts` fits: to refuse is not to be right."""
 
 
 def outcome_facts(
@@ -623,7 +623,9 @@ def outcome_facts(
         outcome_share = float(outcomes.mean())
     solved = UNREASONED
     if reasoning is not None and reasoning.is_there[is_scored].any():
-        solved = _solved_facts(reasoning, is_scored, own_statement, outcomes, clusters)
+        solved = _solved_facts(
+            reasoning, is_scored, own_statement, list(item_chances.values()), outcomes, clusters
+        )
     observers = {stated.observers[observer_run] for observer_run in observer_chances}
     return OutcomeFacts(
         run=run,
@@ -796,6 +798,7 @@ def _solved_facts(
     reasoning: Reasoning,
     is_scored: BoolArray,
     own_statement: _Statement,
+    observer_chances: Sequence[FloatArray],
     outcomes: FloatArray,
     clusters: IntArray,
 ) -> SolvedFacts:
@@ -811,6 +814,9 @@ def _solved_facts(
     unsolved_outcomes = outcomes[is_unsolved]
     unsolved_clusters = clusters[is_unsolved]
     one_stratum = np.zeros(len(unsolved_outcomes), dtype=np.intp)
+    unsolved_residuals = _residuals(
+        own_statement.scores[is_unsolved], [chances[is_unsolved] for chances in observer_chances]
+    )
     return SolvedFacts(
         solved,
         unseen,
@@ -818,7 +824,7 @@ def _solved_facts(
             own_statement.scores[is_unsolved], unsolved_outcomes, unsolved_clusters, one_stratum
         ),
         beyond_observers=_stratified(
-            own_statement.residuals[is_unsolved],
+            unsolved_residuals,
             unsolved_outcomes,
             unsolved_clusters,
             own_statement.strata[is_unsolved],
