@@ -120,8 +120,20 @@ def run_example(words: list[str], folder: Path, questions: Path) -> None:
         for option, word in zip(["", *words], words, strict=False)
     ]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
+    if "--judges" in words:
+        words = planted_writer_and_judges(words)
     done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
+
+
+def planted_writer_and_judges(words: list[str]) -> list[str]:
+    """The same command of planted models and few dilemmas, all of which are kept."""
+    small_words = [*words, "--limit", "2", "--threshold", "0"]
+    for option in ("--model", "--judges"):
+        place = small_words.index(option) + 1
+        models = small_words[place].split(",")
+        small_words[place] = ",".join(planted(model) for model in models)
+    return small_words
 
 
 def assert_the_columns_are_there(part: str, *folders: Path) -> None:
