@@ -94,7 +94,10 @@ class LoggedNumbers:
             if is_plain and arm.method in methods:
                 arms.append(arm)
         if not arms:
-            raise NoLogs(f"no log of it: selfprobe awareness run --methods {','.join(methods)}")
+            raise NoLogs(
+                "no log of it in the first person: selfprobe awareness run --methods "
+                f"{','.join(methods)}"
+            )
         return arms
 
 
@@ -376,7 +379,10 @@ def binary_less_than_probability(numbers: LoggedNumbers) -> Exhibit:
     """
     averages = numbers.comparison.averages
     if not averages:
-        raise NoLogs("no model answered two methods: selfprobe awareness run --methods all")
+        raise NoLogs(
+            "no two models answered the same two methods: selfprobe awareness run --models A,B "
+            "--methods all"
+        )
     rows = [average_row(average) for average in averages]
     texts = [
         f"{average.first} minus {average.second} {interval_text(average.called, sign=True)}"

@@ -151,6 +151,7 @@ def introspectbench_results(
         pass
     if tasks:
         exhibits += matrix_exhibits(tasks)
+        missing |= missing_of_matrix(tasks)
         add("Scaling", lambda: score_by_size(tasks, parameters_by_model))
     else:
         missing["Table 2, Figures 2 and 8 to 12"] = (
@@ -178,6 +179,28 @@ def matrix_exhibits(tasks: Sequence["TaskScores"]) -> list[Exhibit]:
     if len(common_models) > 1:
         exhibits.append(epsilon_of_g3(usable_tasks))
     return exhibits
+
+
+def missing_of_matrix(tasks: Sequence["TaskScores"]) -> dict[str, str]:
+    """Figures and sections that a matrix of these tasks cannot make → why."""
+    usable_names = [task.task for task in tasks if task.models]
+    present_names = {task.task for task in tasks}
+    missing = dict[str, str]()
+    if not usable_names:
+        missing["Figure 2"] = "no task has two models without a hole; Table 2 says what is missing"
+    if len(usable_names) < 2:
+        reason = "it compares tasks, of which two are needed: selfprobe matrix --tasks kth_word,…"
+        missing |= dict.fromkeys(["§4, transfer between tasks", "Figure 8"], reason)
+    elif len(models_of_all([task for task in tasks if task.models])) < 2:
+        reason = "no two models are without a hole in all tasks"
+        missing |= dict.fromkeys(["Figure 8", "G.3"], reason)
+    for name, paper_task in PAPER_TASKS.items():
+        if name not in usable_names:
+            reason = f"no two models ran it: selfprobe matrix --tasks {name}"
+            if name in present_names:
+                reason = "no two models are without a hole in it; Table 2 says what is missing"
+            missing[f"Figure {paper_task.figure}, {name}"] = reason
+    return missing
 
 
 # ---- scores of the paper's tasks
