@@ -17,10 +17,10 @@ MODULES = {
     "evaluation-awareness": evaluation_awareness,
     "latent-preferences": latent_preferences,
 }
-HEADINGS = {
-    "introspectbench": "## Paper 003",
-    "evaluation-awareness": "## Paper 002",
-    "latent-preferences": "## Paper 004",
+END_OF_HEADING = {
+    "introspectbench": ": IntrospectBench (",
+    "evaluation-awareness": ": evaluation-awareness methods\n",
+    "latent-preferences": ": latent-preference probes\n",
 }
 RANGE = re.compile(r"\b(Figure|Table|Footnote)s? (\d+)(?: \([^)]*\))? (to|and) (\d+)")
 FURTHER_RANGE = re.compile(r"\band (\d+) to (\d+)")
@@ -58,7 +58,7 @@ def exhibit_docstrings(module: ModuleType) -> dict[str, str]:
 
 def rows_of(paper: str) -> list[tuple[str, str]]:
     """The name in the paper, and the command, of each row of the page."""
-    part = PAGE.partition(HEADINGS[paper])[2].partition("\n## Paper")[0]
+    part = PAGE.partition(END_OF_HEADING[paper])[2].partition("\n## Paper")[0]
     rows = []
     for line in part.replace("\\|", "/").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
