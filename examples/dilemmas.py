@@ -198,7 +198,7 @@ class Dilemmas(Study):
         """The dilemmas of the writer's finished run that are fit to be judged."""
         (identity,) = identities_of([self.writer_run])
         writer_runs = runs([f"{self.log_folder}/{WRITTEN_FOLDER}"], [GENERATION_TASK])
-        finished = writer_runs.of([identity]).limited({identity: self.limit}).finished
+        finished = writer_runs.with_identities([identity]).limited({identity: self.limit}).finished
         if not finished:
             return []
         combinations = finished[0].items()
