@@ -5,12 +5,13 @@ IntrospectBench ("Me, Myself, and π"), F.2 and F.3: 6 × 5 × 5 × 5 = 750 comb
 Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our wording, any model.
 
     inspect eval selfprobe/dilemma_generation --model google/gemini-3.5-flash-lite --log-dir logs/dilemmas
-    inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5 --sample-shuffle 1
+    inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5
 
-It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs
-five measurements.
+`examples/dilemmas.py` makes a whole data set by one command. It runs by name only:
+`@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
+import random
 from itertools import product
 
 from inspect_ai import Task
@@ -30,6 +31,8 @@ from selfprobe.solvers.negotiate import Effort, user_settings
 VERSION = 1
 PAPER = "IntrospectBench"
 CALLS = 1
+COMBINATION_SEED = 0
+"""Seed of the order of combinations, so that the first ones (`--limit`) have all values."""
 
 AXES: dict[str, dict[str, str]] = {
     "conflict": {
@@ -90,7 +93,8 @@ def dilemma_generation(
     act_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """Write a dilemma for each of the 750 combinations; the score says which are fit to be judged.
+    """Write a dilemma for each of the 750 combinations, in a drawn order; the score says which are
+    fit to be judged.
 
     Args:
         temperature: Temperature of the generator.
@@ -106,6 +110,7 @@ def dilemma_generation(
     rows: list[Row] = []
     for axis_values in product(*AXES.values()):
         rows.append({"id": ".".join(axis_values), **dict(zip(AXES, axis_values, strict=True))})
+    random.Random(COMBINATION_SEED).shuffle(rows)
     table = table_of("dilemma axes", rows)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),

@@ -11,8 +11,8 @@ reach .637 at most, and G.1, the prompt for deciding directly.
     python examples/dilemmas.py logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.6-luna -T dataset=mine.jsonl
 
-It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs
-five measurements.
+`examples/dilemmas.py` makes a whole data set by one command. It runs by name only:
+`@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
 from collections.abc import Sequence

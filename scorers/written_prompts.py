@@ -56,8 +56,8 @@ def similarity(scores: Scores) -> dict[str, float]:
 
 @scorer(metrics=[similarity(), counted_apart()])
 def reply_similarity(embedder: str) -> Scorer:
-    """Cosine similarity of the target's replies to the true and the reconstructed prompt (paper
-    003, E.3 Task 2.3).
+    """Cosine similarity of the target's replies to the true and the reconstructed prompt
+    (IntrospectBench, E.3 Task 2.3).
 
     The ceiling is that of its replies to the true prompt, asked twice.
 

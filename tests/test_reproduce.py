@@ -33,7 +33,7 @@ LEAST = {"003": 30, "002": 15, "004": 44}
 """Rows of a paper's table."""
 STATUS = ("works", "deviates", "partial", "missing")
 TRACED = "?reasons=1&wobble=.4&voiced=.9"
-"""What planted models of paper 002 are: they think aloud, and say it where they notice a test; their
+"""What planted subjects of the evaluation-awareness methods are: they think aloud, and say it where they notice a test; their
 answers differ.
 """
 SMALL = {"epochs": 2, "threshold": 0.0}
@@ -120,8 +120,20 @@ def run_example(words: list[str], folder: Path, questions: Path) -> None:
         for option, word in zip(["", *words], words, strict=False)
     ]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
+    if "--judges" in words:
+        words = planted_writer_and_judges(words)
     done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
+
+
+def planted_writer_and_judges(words: list[str]) -> list[str]:
+    """The same command of planted models and few dilemmas, all of which are kept."""
+    small_words = [*words, "--limit", "2", "--threshold", "0"]
+    for option in ("--model", "--judges"):
+        place = small_words.index(option) + 1
+        models = small_words[place].split(",")
+        small_words[place] = ",".join(planted(model) for model in models)
+    return small_words
 
 
 def assert_the_columns_are_there(part: str, *folders: Path) -> None:
@@ -184,13 +196,36 @@ def run_inspect(words: list[str], questions: Path) -> None:
 
 
 def test_the_counts_are_those_of_the_rows() -> None:
-    stated = dict(re.findall(r"^\| (00\d) \|(.*)\|$", PAGE, re.MULTILINE))
+    stated = dict(re.findall(r"^\| (00\d) [^|]+\|(.*)\|$", PAGE, re.MULTILINE))
     for paper, part in PAPERS.items():
         found = Counter(row[5] for row in rows(part))
         assert set(found) <= set(STATUS) and len(rows(part)) > LEAST[paper]
         assert [int(cell) for cell in stated[paper].split("|")] == [
             found[status] for status in STATUS
         ]
+
+
+FILE_NUMBER = re.compile(r"(?i)\bpapers? 00[234]\b|\b00[234](?='s |, §| §)|\| 00[234][ ,|]")
+"""A paper by the number of its file, in prose or in a cell."""
+PROSE = ("*.md", "*.py", "*.yaml", "*.yml", "*.toml", "*.ipynb", "*.json")
+OWN_FOLDERS = (
+    *("selfprobe", "introspect_tasks", "evalawareness_tasks", "preference_tasks", "building"),
+    *("solvers", "scorers", "docs", "examples", "configs", "datasets", "bench", "tests"),
+)
+
+
+def test_papers_are_called_by_their_names_everywhere_but_on_this_page() -> None:
+    files = list(ROOT.glob("*.md"))
+    for folder in OWN_FOLDERS:
+        for pattern in PROSE:
+            files += (ROOT / folder).rglob(pattern)
+    itself = {ROOT / "docs/reproduce.md", Path(__file__)}
+    by_number = {}
+    for file in sorted(set(files) - itself):
+        text = " ".join(file.read_text(encoding="utf-8").split())
+        if FILE_NUMBER.search(text):
+            by_number[str(file.relative_to(ROOT))] = FILE_NUMBER.findall(text)
+    assert len(files) > 500 and by_number == {}
 
 
 def test_every_deviation_and_every_gap_has_its_reason() -> None:
@@ -317,14 +352,14 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
 
 
 TUNED = "google/gemma-2-2b-it"
-"""Of those that paper 004 fine-tunes, the one that is tiny here; its runs are those of PROBED[1].
+"""Of those that the paper of latent-preference probes fine-tunes, the one that is tiny here; its runs are those of PROBED[1].
 """
 PROBED = ("Llama-3.1-70B-Instruct", "Llama-3.1-8B-Instruct")
-"""Of paper 004's models, those that are tiny here: two of one family, of different sizes."""
+"""Of its models, those that are tiny here: two of one family, of different sizes."""
 
 
 def tiny_pairs(spec: str, **_: Any) -> Any:
-    """Sixteen pairs, of each of two aspects, named as one of paper 004's data sets; in LLMBar some
+    """Sixteen pairs, of each of two aspects, named as one of its data sets; in LLMBar some
     are adversarial.
     """
     from selfprobe.data.pairs import ASPECTS, Pair

@@ -1,5 +1,5 @@
-"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper
-004, §4.1, E.2).
+"""The data sets of the latent-preference probes as contrast pairs, from their public sources at
+pinned revisions (§4.1, E.2).
 
     load_pairs("ours")                      # comes with the package
     load_pairs("llmbar")                    # fetched once into the cache

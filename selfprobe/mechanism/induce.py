@@ -1,10 +1,11 @@
 """The material of the study of induced introspection: what it teaches and asks (IntrospectBench,
 section 5.1).
 
-The paper gives "What will my first word likely be?" and the same question about the second. Here
-each of three wordings stands behind the question that the model learnt to answer, and each has two
-twins that differ in a few words: one asks about another assistant, one about a fact. A change that
-the twins show too is not introspection.
+The paper gives "What will my first word likely be?" and the same question about the second: kind
+"paper", behind the question that the model learnt to answer. Ours ask "your" in three
+wordings, of which the first is the paper's but for that word. Each of the three has two twins that
+differ in a few words: one asks about another assistant, one about a fact. A change that the twins
+show too is not introspection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from selfprobe.probes.tokens import opened_chat
 if TYPE_CHECKING:
     from selfprobe.probes.model import LocalModel
 
-Kind = Literal["direct", "introspective", "another assistant", "fact"]
+Kind = Literal["direct", "introspective", "paper", "another assistant", "fact"]
 
 QUESTION_FORMAT = "{question}\n\n{asked}"
 WORD_ORDINALS = ("first", "second")
@@ -28,6 +29,7 @@ WORDINGS: Mapping[Kind, tuple[str, ...]] = {
         "Which word comes {nth} in your reply to this?",
         "Predict the {nth} word of the answer you would give.",
     ),
+    "paper": ("What will my {nth} word likely be?",),
     "another assistant": (
         "What will another assistant's {nth} word likely be?",
         "Which word comes {nth} in another assistant's reply to this?",
@@ -40,6 +42,8 @@ WORDINGS: Mapping[Kind, tuple[str, ...]] = {
     ),
 }
 """Wordings by kind, in order. None of them is ever trained on."""
+YOUR_WORDING = 0
+"""Number of the introspective wording that asks "your" where the paper asks "my"."""
 
 LABEL_COUNT = 50
 """Number of labels, as in the paper."""

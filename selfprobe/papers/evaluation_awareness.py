@@ -5,6 +5,13 @@ logs of `selfprobe awareness run`.
 
 The paper has five models on 976 conversations. Its figures are pictures without numbers in the
 text; its table and footnotes have some.
+
+What is no method of it has a study of its own: clusters of quotes (§3 and §6: 15, 2, 13; 5 %;
+Footnote 2's inertia) in `selfprobe/studies/features.py`, the score where a test is noticed
+(Introduction: 6 % and 54 %) in `studies/effect.py`, the review of 100 traces (§3) in
+`studies/awareness/validate.py`, pairs for linear probes (§3) in `examples/trace_pairs.py`, the turn
+at which it notices (§7) in `studies/turns.py`. Figures 1 to 6 are drawings of the methods, whose
+prompts stand in `evalawareness_tasks/`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +94,10 @@ class LoggedNumbers:
             if is_plain and arm.method in methods:
                 arms.append(arm)
         if not arms:
-            raise NoLogs(f"no log of it: selfprobe awareness run --methods {','.join(methods)}")
+            raise NoLogs(
+                "no log of it in the first person: selfprobe awareness run --methods "
+                f"{','.join(methods)}"
+            )
         return arms
 
 
@@ -369,7 +379,10 @@ def binary_less_than_probability(numbers: LoggedNumbers) -> Exhibit:
     """
     averages = numbers.comparison.averages
     if not averages:
-        raise NoLogs("no model answered two methods: selfprobe awareness run --methods all")
+        raise NoLogs(
+            "no two models answered the same two methods: selfprobe awareness run --models A,B "
+            "--methods all"
+        )
     rows = [average_row(average) for average in averages]
     texts = [
         f"{average.first} minus {average.second} {interval_text(average.called, sign=True)}"

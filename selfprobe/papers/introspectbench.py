@@ -6,6 +6,12 @@ answers and of an effort sweep.
 Only the paper's four tasks count (`PAPER_TASKS`), of k-th words k = 1 alone. A cell without a score
 is a hole; a model with a hole is left out of its task for all observers, so that every mean of a
 column is over the same models.
+
+Other parts of the paper stand elsewhere: its printed numbers in `introspectbench_printed` (Tables 1
+to 3), Figure 4 (§5.1) in `selfprobe/studies/induce.py`, Figure 5 (§5.2, logit lens) in
+`studies/read_lens.py`, Figures 6 and 7 (§5.2: .059 and .008, .5326) in `studies/read_attention.py`,
+the 23.9 % of §5.2 in `studies/read.py`, prompts (Appendices E and G) in the files of
+`introspect_tasks/`, the dilemmas (Appendix F: 750, 196) in `building/` and `examples/dilemmas.py`.
 """
 
 import csv
@@ -145,6 +151,7 @@ def introspectbench_results(
         pass
     if tasks:
         exhibits += matrix_exhibits(tasks)
+        missing |= missing_of_matrix(tasks)
         add("Scaling", lambda: score_by_size(tasks, parameters_by_model))
     else:
         missing["Table 2, Figures 2 and 8 to 12"] = (
@@ -168,10 +175,32 @@ def matrix_exhibits(tasks: Sequence["TaskScores"]) -> list[Exhibit]:
         exhibits.append(no_transfer(tasks))
     if len(usable_tasks) > 1 and len(common_models) > 1:
         exhibits.append(figure8(usable_tasks))
-    exhibits += [figure_of_task(task) for task in usable_tasks]
+    exhibits += [figure9_to_12(task) for task in usable_tasks]
     if len(common_models) > 1:
         exhibits.append(epsilon_of_g3(usable_tasks))
     return exhibits
+
+
+def missing_of_matrix(tasks: Sequence["TaskScores"]) -> dict[str, str]:
+    """Figures and sections that a matrix of these tasks cannot make → why."""
+    usable_names = [task.task for task in tasks if task.models]
+    present_names = {task.task for task in tasks}
+    missing = dict[str, str]()
+    if not usable_names:
+        missing["Figure 2"] = "no task has two models without a hole; Table 2 says what is missing"
+    if len(usable_names) < 2:
+        reason = "it compares tasks, of which two are needed: selfprobe matrix --tasks kth_word,…"
+        missing |= dict.fromkeys(["§4, transfer between tasks", "Figure 8"], reason)
+    elif len(models_of_all([task for task in tasks if task.models])) < 2:
+        reason = "no two models are without a hole in all tasks"
+        missing |= dict.fromkeys(["Figure 8", "G.3"], reason)
+    for name, paper_task in PAPER_TASKS.items():
+        if name not in usable_names:
+            reason = f"no two models ran it: selfprobe matrix --tasks {name}"
+            if name in present_names:
+                reason = "no two models are without a hole in it; Table 2 says what is missing"
+            missing[f"Figure {paper_task.figure}, {name}"] = reason
+    return missing
 
 
 # ---- scores of the paper's tasks
@@ -302,15 +331,17 @@ def mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
     return Estimate(value, value - 1.96 * se, value + 1.96 * se, len(scores), "task", se=se)
 
 
-# ---- Table 1 (§3.2): how alike the models answer
+# ---- Table 1 (§3): how alike the models answer
 
 
 def table1(paper_runs: Runs, *, embedder: str) -> Exhibit:
-    """Table 1: cosine similarity of the two models that answer an item most alike.
+    """Table 1 (§3): cosine similarity of the two models that answer an item most alike.
 
     Paper: mean and variance over items, of eleven models' sampled replies; "closest agreement" .83,
-    .94, .77, .88. Here: the same over the items that all models answered, with all pairs and two
-    draws of one model beside it. What the paper's variances are of is not said.
+    .94, .77, .88, variance .16, .03, .21, .3069. Its row Prompt Reconstruction is
+    paraphrase_recognition here, as in Table 2; prompt_reconstruction is E.3's task, which is in
+    none of its tables. Here: the same over the items that all models answered, with all pairs and
+    two draws of one model beside it. What the paper's variances are of is not said.
 
     Raises:
         InputError: No task has replies of two models.
@@ -326,7 +357,8 @@ def table1(paper_runs: Runs, *, embedder: str) -> Exhibit:
     return Exhibit(
         "Table 1",
         "closest agreement of the models' replies",
-        "Closest Agreement .83 (k-th word), .94 (dilemmas), .77 (heads-up), .88 (paraphrases)",
+        "Closest Agreement .83 (K-th Word), .94 (Ethical Dilemma), .77 (Heads Up), .88 (Prompt "
+        "Reconstruction, here paraphrase_recognition); Variance .16, .03, .21, .3069",
         ", ".join(row_texts),
         tables={
             "table1": RowTable(SimilarityRow, rows),
@@ -412,8 +444,10 @@ def table2(tasks: Sequence[TaskScores]) -> Exhibit:
     """Table 2 (§4): the mean of each observer's scores on the other models, and of all models on
     themselves ("Self Introspection").
 
-    Paper: Avg from 66.94 to 55.77, ten observers; Self Introspection 54.55, 68.69, 39.07, 94.43.
-    Here: the same with intervals, in the paper's order: by Avg, rows with a hole last.
+    Paper: Avg from 66.94 to 55.77, ten observers; Self Introspection 54.55, 68.69, 39.07, 94.43;
+    Headsup above 90 % for all. Its columns Kth Word, CoT Pred, Paraphrase and Headsup are kth_word,
+    ethical_dilemma, paraphrase_recognition and heads_up (`PAPER_TASKS`). Here: the same with
+    intervals, in the paper's order: by Avg, rows with a hole last.
     """
     rows = table2_rows(tasks)
     task_rows = [_task_row(task) for task in tasks]
@@ -963,7 +997,7 @@ class ScaleRow:
 
 
 def score_by_size(tasks: Sequence[TaskScores], parameters_by_model: Mapping[str, float]) -> Exhibit:
-    """Scaling: each model's score on itself and on the others by its number of parameters.
+    """§1, scaling: each model's score on itself and on the others by its number of parameters.
 
     Paper: names scaling behaviour among its contributions, without a figure. Here: of the models
     whose names say a size, and of those in `parameters_by_model`, which wins.
@@ -1119,10 +1153,11 @@ def figure8(tasks: Sequence[TaskScores]) -> Exhibit:
     return replace(exhibit, remarks=[*exhibit.remarks, *left_out_lines])
 
 
-def figure_of_task(task: TaskScores) -> Exhibit:
+def figure9_to_12(task: TaskScores) -> Exhibit:
     """Figures 9 to 12 (G.3): the matrix of one task, as Figure 8.
 
-    Paper: Figure 9 is k-th words, 10 CoT Pred, 11 Paraphrase, 12 Headsup; 11 × 11 cells each.
+    Paper: Figure 9 is k-th words, 10 CoT Pred, 11 Paraphrase, 12 Headsup; 11 × 11 cells each. Here:
+    A and C of that task.
     """
     transform = transform_of([task], task.models)
     return _grid_exhibit(PAPER_TASKS[task.task].figure, task.task, transform, task.models)

@@ -4,7 +4,14 @@ the folders of probe runs, one a model.
     selfprobe paper latent-preferences probes/paper004/* --out out/latent-preferences
 
 No model is asked and nothing is fitted: every number is one of a run's tables, a mean of such, or a
-count of them. The paper's figures are pictures without numbers in the text.
+count of them. The paper's figures are pictures without numbers in the text; its tables stand in
+`latent_preferences_printed`.
+
+What a run itself makes stands with the run: fine-tuned judges (Figure 3's bars, §5.2, Appendix D) in
+`selfprobe/probes/finetune.py`, a direction taken out (Appendix B) in `probes/ablate.py`, halves and
+fits (§3, §4.4) in `probes/fit.py`, prompts and Table 3 (§4.1.1, Appendix E) in
+`selfprobe/data/pairs.py`, data sets (§4.1) in `data/public_pairs.py`, models (§4.2) in
+`configs/paper004.yaml`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +24,7 @@ import pandas as pd
 from selfprobe.errors import NoLogs
 from selfprobe.page import PROBES, Block, Page, Picture, interval_text, number
 from selfprobe.papers.exhibit import Exhibit, PaperResults, paper_page
+from selfprobe.papers.latent_preferences_printed import printed_changes, printed_transfers
 from selfprobe.papers.probe_run_pictures import change_pictures, depth_pictures, size_pictures
 from selfprobe.papers.probe_run_tables import (
     EACH_WAY_OF_ASKING,
@@ -140,7 +148,7 @@ def halves_of_4_4(runs: ProbeRuns) -> Exhibit:
 
 
 def figure1_left(runs: ProbeRuns) -> Exhibit:
-    """Figure 1, left: the first two components of contrast differences, coloured by preference.
+    """Figure 1, left (§1): the first two components of contrast differences, coloured by preference.
 
     Paper: a drawing, of its 70B model on MT-Bench. Here: fitted on the training half of the first
     split, all pairs shown, a panel a model and data set.
@@ -207,7 +215,7 @@ def human_agreement(runs: ProbeRuns) -> Exhibit:
 
 
 def figures2_and_3(runs: ProbeRuns) -> Exhibit:
-    """Figures 2 and 3: F1 by size, the mean over the data sets of text quality and of common sense.
+    """Figures 2 and 3 (§5.1, §5.2): F1 by size, the mean over the data sets of text quality and of common sense.
 
     Paper: curves of both probes and of three ways of asking; bars of fine-tuned judges (Gemma 2).
     Here: unweighted means with intervals, which take the data sets as independent.
@@ -239,10 +247,10 @@ def figures2_and_3(runs: ProbeRuns) -> Exhibit:
 
 
 def figures12_to_23(runs: ProbeRuns) -> Exhibit:
-    """Figures 12 to 23: F1 by size on each data set, both probes.
+    """Figures 12 to 23 (Appendix F): F1 by size on each data set, both probes.
 
-    Paper: a curve a family and data set. Here: the same with intervals, and asking and the controls
-    beside it.
+    Paper: a curve a family and data set. Here: the same with intervals, and beside it the controls
+    and the baselines of §4.3: pairwise comparison (prompting), direct scoring, G-Eval.
     """
     scores = score_table(runs)
     pictures = list[Picture]()
@@ -326,8 +334,8 @@ def small_models_of_5_1(runs: ProbeRuns) -> Exhibit:
 def table1(runs: ProbeRuns) -> Exhibit:
     """Table 1 (§5.3): F1 of the probes of one data set on another.
 
-    Paper: six data sets × six, Llama 3.1 70B. Here: each model, with intervals; pairs whose
-    question the probe has learnt from are left out.
+    Paper: six data sets × six, Llama 3.1 70B, unsupervised .70 to .99 (table1-printed). Here: each
+    model, with intervals; pairs whose question the probe has learnt from are left out.
     """
     transfers = _filled(paired_transfer_table(runs), "two data sets")
     blocks = list[Block]()
@@ -349,7 +357,7 @@ def table1(runs: ProbeRuns) -> Exhibit:
         "probes of one data set on another",
         "six data sets × six, Llama 3.1 70B; unsupervised at or above .95 in several cells",
         f"F1 on other data sets: {'; '.join(texts)}",
-        tables={"table1": transfers},
+        tables={"table1": transfers, "table1-printed": printed_transfers()},
         pictures=pictures,
         blocks=blocks,
         remarks=_models_without(runs, "transfer", "two data sets"),
@@ -359,15 +367,15 @@ def table1(runs: ProbeRuns) -> Exhibit:
 def generality_of_5_3(runs: ProbeRuns) -> Exhibit:
     """§5.3: how many cells of Table 1 off the diagonal reach an F1 of .95.
 
-    Paper: unsupervised probes in several cases, in words. Here: a count of the numbers (high), and
-    of the lower ends of their intervals (shown_high).
+    Paper: unsupervised probes in several cases, in words; 10 of the 30 cells of its Table 1. Here: a
+    count of the numbers (high), and of the lower ends of their intervals (shown_high).
     """
     general = high_transfer_table(_filled(paired_transfer_table(runs), "two data sets"))
     texts = [f"{row.model}, {row.probe} {row.high} of {row.cells}" for row in general.itertuples()]
     return Exhibit(
         "§5.3 (generality)",
         "cells of Table 1 off the diagonal at or above .95",
-        "unsupervised at or above .95 in several cases",
+        "unsupervised at or above .95 in several cases (10 of 30 cells of Table 1)",
         f"cells at or above .95: {'; '.join(texts)}",
         tables={"general": general},
         blocks=[text_table(general)],
@@ -403,7 +411,7 @@ def figure5(runs: ProbeRuns) -> Exhibit:
 
 
 def figures4_and_8_to_11(runs: ProbeRuns) -> Exhibit:
-    """Figures 4 and 8 to 11: LLMBar by subset, probes and asking.
+    """Figures 4 (§5.4) and 8 to 11 (Appendix C): LLMBar by subset, probes and asking.
 
     Paper: bars, of Llama 3.1 70B (4), of Gemma 2 2B, 9B, 27B and Llama 3.1 8B (8 to 11). Here:
     learnt from half of the natural pairs, tested on all subsets.
@@ -451,7 +459,7 @@ def drops_of_5_4(runs: ProbeRuns) -> Exhibit:
 
 
 def figures6_and_7(runs: ProbeRuns) -> Exhibit:
-    """Figures 6 and 7: F1 by layer on MT-Bench, supervised and unsupervised.
+    """Figures 6 and 7 (Appendix A): F1 by layer on MT-Bench, supervised and unsupervised.
 
     Paper: a curve a model. Here: each data set, by block as a share of the model's blocks, with
     intervals.
@@ -511,7 +519,8 @@ def appendix_a(runs: ProbeRuns) -> Exhibit:
 def table2(runs: ProbeRuns) -> Exhibit:
     """Table 2 (Appendix B): change of the F1 of asking with a probe's direction taken out.
 
-    Paper: −.01 to .03, of five models. Here: with an interval, beside random directions.
+    Paper: −.01 to .03, of five models (table2-printed). Here: with an interval, beside random
+    directions; x′ = x − (x·p / p·p) p in `selfprobe/probes/ablate.py`.
     """
     ablation = _filled(joined(runs, "ablation"), "--parts ablate")
     ablated = ablation[ablation.direction != "none"]
@@ -533,7 +542,7 @@ def table2(runs: ProbeRuns) -> Exhibit:
         "change of the F1 of asking with a direction taken out",
         "−.01 to .03, of five models",
         "; ".join(texts),
-        tables={"table2": ablation},
+        tables={"table2": ablation, "table2-printed": printed_changes()},
         pictures=change_pictures(ablation, stem="table2"),
         blocks=[text_table(cells.rename_axis(None, axis=1).reset_index().fillna(""))],
         remarks=_models_without(runs, "ablation", "`selfprobe probe run --parts ablate`"),

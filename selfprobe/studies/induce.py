@@ -10,7 +10,8 @@ more than others, whatever it is asked.
 
 Paper: Qwen3-8B, QLoRA at a rate of 1e-6, 500 questions of Dolly; a label as the first or the second
 word. Here: LoRA in the model's own precision, a rate that moves small models, and two labels a
-reply, so that one model shows both words.
+reply, so that one model shows both words. The paper's question ("my") and ours ("your") are both
+asked; the answer is of ours, which have twins.
 """
 
 import json
@@ -35,6 +36,7 @@ from selfprobe.mechanism.induce import (
     READ_COLUMNS,
     WORD_ORDINALS,
     WORDINGS,
+    YOUR_WORDING,
     Kind,
     Labels,
     ReadColumn,
@@ -94,11 +96,13 @@ INDUCE_METHOD = (
 )
 ACCURACY_NOTE = (
     "Figure 4's accuracy: the share of questions and wordings whose most probable label is the one "
-    "taught. The bars above are the mean P of that label."
+    'taught. The bars above are the mean P of that label. "As in the paper" asks "my" (§5.1), '
+    'the other questions "your"; the answer above is of these.'
 )
 KIND_NAMES: Mapping[Kind, str] = {
     "direct": "direct answer",
     "introspective": "asked what it would say",
+    "paper": "asked as in the paper",
     "another assistant": "asked about another assistant",
     "fact": "asked for a word of the text",
 }
@@ -873,6 +877,8 @@ class ComparedWith(Enum):
     """P of the target when it is asked for a word of the text."""
     OTHER_WORD = auto()
     """P of the label of the reply's other word."""
+    YOUR_FOR_MY = auto()
+    """P of the target when "your" stands for the paper's "my", which is asked first."""
 
 
 @dataclass(frozen=True)
@@ -907,6 +913,11 @@ CONTRASTS: Mapping[str, Contrast] = {
         "learnt",
         ComparedWith.OTHER_WORD,
         "asked for the second word: the second label, less the first",
+    ),
+    "paper": Contrast(
+        "learnt",
+        ComparedWith.YOUR_FOR_MY,
+        "asked “What will my … word likely be?”, as the paper does, less the same with “your”",
     ),
     "held-out": Contrast(
         "held-out",
@@ -987,6 +998,9 @@ def _contrast(
             control_scores = target_scores(
                 reading_after, "introspective", word, questions, of_other_word=True
             )[..., 0]
+        case ComparedWith.YOUR_FOR_MY:
+            control_scores = own_scores[:, [YOUR_WORDING]]
+            own_scores = target_scores(reading_after, "paper", word, questions)[..., 0]
     return np.asarray(own_scores - control_scores)
 
 

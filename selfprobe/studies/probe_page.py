@@ -217,7 +217,7 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
         if name in tables
     ]
     shared: dict[str, Any] = {
-        "cells": sections,
+        "further_figures": sections,
         "method": [SCALE_SENTENCE, PROBE_CHECKS, run_sentence, PROBE_PAPER_LINE],
     }
     if about == "judges":

@@ -22,9 +22,16 @@ def test_there_is_a_sample_for_each_of_the_750_combinations() -> None:
     samples = list(dilemma_generation().dataset)
     assert len(samples) == 6 * 5 * 5 * 5 == len({sample.id for sample in samples})
     first = samples[0]
-    assert first.id == "truth_vs_harm.stranger.clinical.probabilistic_outcome"
     assert first.metadata == {"axes": dict(zip(AXES, str(first.id).split("."), strict=True))}
     assert all(AXES[axis][value] in first.input for axis, value in first.metadata["axes"].items())
+
+
+def test_the_first_combinations_have_all_values_of_every_axis() -> None:
+    """A limit of the earlier order had one conflict alone."""
+    first_samples = list(dilemma_generation().dataset)[:60]
+    for axis, values in AXES.items():
+        first_values = {sample.metadata["axes"][axis] for sample in first_samples}
+        assert first_values == set(values)
 
 
 def test_a_combination_becomes_a_prompt_that_says_its_four_values() -> None:

@@ -1,6 +1,7 @@
 """From generation and judging to a data set file that the task loads."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,13 @@ def test_it_prints_how_many_were_kept_for_each_axis_value(logs: Path, tmp_path: 
     rows, lost = judged_rows([str(logs / "judged")])
     kept = sum(row["kept"] for row in rows)
     assert told[-2].split() == ["all", str(kept), "of", "6"] and not lost
-    line = next(line for line in told if "truth_vs_harm" in line)
-    assert line.split() == ["conflict", "truth_vs_harm", str(kept), "of", "6"]
+    conflict = rows[0]["axes"]["conflict"]
+    rows_of_conflict = [row for row in rows if row["axes"]["conflict"] == conflict]
+    kept_of_conflict = sum(row["kept"] for row in rows_of_conflict)
+    line = next(line for line in told if conflict in line)
+    assert line.split() == [
+        *("conflict", conflict, str(kept_of_conflict), "of", str(len(rows_of_conflict)))
+    ]
 
 
 def test_unscored_dilemmas_are_counted_by_reason(run_task: Any, tmp_path: Path) -> None:
@@ -158,6 +164,113 @@ def test_a_judging_log_without_its_own_score_is_told_by_name(logs: Path, tmp_pat
         and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
     )
     assert "got includes" in told
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which one command asked a writer and three judges about twelve combinations."""
+    folder = tmp_path_factory.mktemp("one_command")
+    code, told = collect(*one_command(folder), "--count", "3", "--yes")
+    assert code == 0, told
+    return folder
+
+
+def one_command(folder: Path) -> list[str]:
+    return [
+        *("--model", "planted/gen?flawed=.3", "--judges", ",".join(PANEL), "--threshold", "0.34"),
+        *("--limit", "12", "--log-dir", str(folder / "logs"), "--out", str(folder / "mine.jsonl")),
+    ]
+
+
+def rows_in(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_one_command_writes_as_many_filtered_dilemmas_as_are_to_be_drawn(asked: Path) -> None:
+    rows = rows_in(asked / "mine.jsonl")
+    assert len(rows) == 3 and all(row["jsd"] > 0.34 for row in rows)
+    written_ids = {row["id"].rpartition(".")[0] for row in rows}
+    combinations = [str(sample.id) for sample in dilemma_generation().dataset][:12]
+    assert written_ids < set(combinations)
+    sample_ids = [
+        sample.id for sample in ethical_dilemma(dataset=str(asked / "mine.jsonl")).dataset
+    ]
+    assert sample_ids == [row["id"] for row in rows]
+
+
+def test_the_same_command_asks_nobody_again_and_draws_what_a_larger_count_takes(
+    asked: Path, tmp_path: Path
+) -> None:
+    logs_before = sorted((asked / "logs").rglob("*.eval"))
+    out = tmp_path / "new" / "all.jsonl"
+    code, told = collect(*one_command(asked), "--out", out, "--yes")
+    assert code == 0 and sorted((asked / "logs").rglob("*.eval")) == logs_before
+    kept, judged = re.search(r"^all +(\d+) of +(\d+)$", told, re.MULTILINE).groups()
+    assert 3 < int(kept) < int(judged) < 12, "flawed dilemmas are not judged"
+    assert len(rows_in(out)) == int(kept)
+    assert f"only {kept} of 196 dilemmas were kept: a larger --epochs" in told
+    drawn_ids = {row["id"] for row in rows_in(asked / "mine.jsonl")}
+    assert drawn_ids < {row["id"] for row in rows_in(out)}
+
+
+def test_the_rows_are_printed_as_json(asked: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl"
+    result = CliRunner().invoke(
+        EXAMPLE.dilemmas, [str(asked / "logs/judged"), "--out", str(out), "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    printed_ids = [row["id"] for row in json.loads(result.stdout)["dilemmas"]]
+    assert printed_ids == [row["id"] for row in rows_in(out)]
+
+
+def test_the_plan_counts_a_judge_who_also_writes_once_and_asks_nobody(tmp_path: Path) -> None:
+    judges = "planted/w,planted/b,planted/c"
+    words = ["--model", "planted/w", "--judges", judges, "--log-dir", tmp_path / "logs"]
+    code, told = collect(*words, "--dry-run")
+    assert code == 0 and not (tmp_path / "logs").exists()
+    assert "750 dilemmas × 3 judges × 5 samples; of those above 0.2 nats, 196 are drawn" in told
+    calls = {line.split()[0]: line.split()[1] for line in told.splitlines() if "planted/" in line}
+    assert calls == {"planted/w": "4,500", "planted/b": "3,750", "planted/c": "3,750"}
+    assert "12,000" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "got 0 models and 0 judges"),
+        (["--model", "planted/w", "--judges", "planted/a,planted/b"], "got 1 model and 2 judges"),
+        (
+            ["--model", "planted/w,planted/v", "--judges", ",".join(PANEL)],
+            "expected --model with the one who writes and --judges with 3, or LOGS of "
+            "dilemma_judging; got 2 models and 3 judges",
+        ),
+        (
+            ["--model", "openai/gpt-5.6-luna", "--judges", ",".join(PANEL)],
+            "planted/a is simulated: it answers by a fixed rule and cannot read the texts of "
+            "openai/gpt-5.6-luna; give a model that reads, such as --judges openai/gpt-5.6-luna",
+        ),
+        (["--judges", "planted/a,planted/a,planted/b"], "judge planted/a is listed twice"),
+        (["--threshold", "0.7"], "0.7 is not in the range 0<=x<0.6365"),
+    ],
+)
+def test_who_writes_and_who_judges_is_told_before_anything_is_asked(
+    words: list[str], message: str
+) -> None:
+    code, told = collect(*words, "--dry-run")
+    assert code == 2 and message in told
+
+
+def test_logs_and_models_do_not_go_together(logs: Path) -> None:
+    code, told = collect(logs / "judged", "--model", "planted/w", "--judges", ",".join(PANEL))
+    assert code == 2 and "LOGS are judged already: leave --model and --judges out" in told
+
+
+def test_a_writer_whose_dilemmas_are_all_flawed_leaves_no_file(tmp_path: Path) -> None:
+    words = ["--model", "planted/w?flawed=1", "--judges", ",".join(PANEL), "--limit", "2"]
+    folders = ["--log-dir", tmp_path / "logs", "--out", tmp_path / "mine.jsonl"]
+    code, told = collect(*words, *folders, "--yes")
+    assert code == 2 and "none of its 2 dilemmas is valid" in told
+    assert not (tmp_path / "mine.jsonl").exists()
 
 
 def test_the_file_must_be_jsonl(logs: Path) -> None:

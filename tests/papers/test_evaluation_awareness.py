@@ -1,11 +1,13 @@
 """The tables and figures of the evaluation-awareness methods: rates recounted from raw verdicts."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from inspect_ai.log import read_eval_log
 
 from selfprobe.cli import main
 from selfprobe.papers.evaluation_awareness import PRINTED_KAPPAS, error_by_turns
@@ -35,11 +37,29 @@ def test_what_is_made_and_what_is_missing_is_said_with_what_to_type(
     folder, printed = made
     assert printed.splitlines()[:2] == [
         "Made: Figure 7, Table 1, §4, binary and probability, Footnote 4.",
-        "Figure 8 is not here: no log of it: selfprobe awareness run --methods first_token",
+        "Figure 8 is not here: no log of it in the first person: selfprobe awareness run --methods "
+        "first_token",
     ]
     page = (folder / "out/index.html").read_text("utf-8")
     assert "Footnote 3 is not here: no model was asked 25 times" in page
     assert "selfprobe awareness run --methods probability --context full" in page
+
+
+def test_of_one_model_with_two_methods_it_says_that_two_models_are_needed(
+    made: tuple[Path, str],
+) -> None:
+    """It said that no model answered two methods."""
+    folder, _ = made
+    logs_of_one = folder / "one"
+    logs_of_one.mkdir()
+    for log in (folder / "logs").glob("*.eval"):
+        if read_eval_log(str(log), header_only=True).eval.model == MODELS[0]:
+            shutil.copy(log, logs_of_one)
+    words = ["paper", "evaluation-awareness", str(logs_of_one), "--out", str(folder / "one_out")]
+    result = CliRunner().invoke(main, words, catch_exceptions=False)
+    page = (folder / "one_out/index.html").read_text("utf-8")
+    assert "Made: Figure 7, Table 1, Footnote 4." in result.stdout
+    assert "no two models answered the same two methods: selfprobe awareness run --models" in page
 
 
 def test_rates_are_the_shares_of_raw_verdicts_and_every_model_is_drawn(

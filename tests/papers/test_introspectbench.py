@@ -25,6 +25,7 @@ from selfprobe.papers.introspectbench import (
     introspectbench_page,
     matrix_exhibits,
     mean_of_cells,
+    missing_of_matrix,
     models_of_all,
     no_transfer,
     read_sizes,
@@ -334,6 +335,48 @@ def test_the_page_holds_the_tables_and_the_pictures(two_tasks: Results, tmp_path
         "Avg is over 2 of the paper&#39;s four tasks; not here: ethical_dilemma, paraphrase_recognition."
         in page
     )
+
+
+def test_every_figure_of_the_matrix_is_made_or_said_to_be_missing(
+    two_tasks: Results, matrix_results: Make
+) -> None:
+    """Figures of tasks that nobody ran, and what compares tasks, were left out in silence."""
+    one_task = matrix_results(MODELS, items=20)
+    without_k_1 = replace(one_task, decisions=one_task.decisions.assign(key="k2"))
+    figures = {"Figure 2", *(f"Figure {number}" for number in range(8, 13))}
+    for results in (two_tasks, one_task, without_k_1):
+        tasks = task_scores(results)
+        made = {exhibit.name for exhibit in matrix_exhibits(tasks)}
+        missing = {name.partition(",")[0] for name in missing_of_matrix(tasks)}
+        assert figures <= made | missing and not (figures & made & missing)
+    ran_two = missing_of_matrix(task_scores(two_tasks))
+    assert ran_two == {
+        "Figure 10, ethical_dilemma": "no two models ran it: selfprobe matrix --tasks "
+        "ethical_dilemma",
+        "Figure 11, paraphrase_recognition": "no two models ran it: selfprobe matrix --tasks "
+        "paraphrase_recognition",
+    }
+    ran_one = missing_of_matrix(task_scores(one_task))
+    assert (
+        ran_one["Figure 8"]
+        == ran_one["§4, transfer between tasks"]
+        == ("it compares tasks, of which two are needed: selfprobe matrix --tasks kth_word,…")
+    )
+    holes = missing_of_matrix(task_scores(without_k_1))
+    assert holes["Figure 2"] == (
+        "no task has two models without a hole; Table 2 says what is missing"
+    )
+    assert holes["Figure 9, kth_word"] == (
+        "no two models are without a hole in it; Table 2 says what is missing"
+    )
+    first_half, second_half = list(MODELS)[:2], list(MODELS)[2:]
+    words = matrix_results({model: MODELS[model] for model in first_half}, items=20)
+    clues = matrix_results(
+        {model: MODELS[model] for model in second_half}, items=20, task="heads_up", seed=3
+    )
+    clues = replace(clues, decisions=clues.decisions.assign(key="guess"))
+    apart = missing_of_matrix(task_scores(together(words, clues)))
+    assert apart["Figure 8"] == apart["G.3"] == "no two models are without a hole in all tasks"
 
 
 def test_means_of_resamples_are_those_of_the_items_drawn_also_where_every_item_is_scored() -> None:

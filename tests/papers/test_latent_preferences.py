@@ -10,7 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe import cli
-from selfprobe.papers.latent_preferences import latent_preferences_page, latent_preferences_results
+from selfprobe.papers.latent_preferences import (
+    generality_of_5_3,
+    latent_preferences_page,
+    latent_preferences_results,
+)
+from selfprobe.papers.latent_preferences_printed import printed_changes, printed_transfers
 from selfprobe.papers.probe_run_pictures import (
     SIZED_METHODS,
     change_pictures,
@@ -18,6 +23,8 @@ from selfprobe.papers.probe_run_pictures import (
     size_pictures,
 )
 from selfprobe.papers.probe_run_tables import (
+    HIGH_F1,
+    SETS_OF_GROUPS,
     case_counts,
     drops,
     high_transfer_table,
@@ -49,8 +56,7 @@ def tables_of(folders: Sequence[str]) -> dict[str, pd.DataFrame]:
     tables = dict[str, pd.DataFrame]()
     for exhibit in latent_preferences_results(read_runs(folders)).exhibits:
         for stem, table in exhibit.tables.items():
-            assert isinstance(table, pd.DataFrame)
-            tables[stem] = table
+            tables[stem] = table if isinstance(table, pd.DataFrame) else table.frame
     return tables
 
 
@@ -301,6 +307,19 @@ def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path:
     } <= files
     page = (tmp_path / "out/index.html").read_text("utf-8")
     assert "newsroom (figures 12 and 18)" in page and "summeval (figures 13 and 19)" in page
+
+
+def test_the_papers_tables_are_written_as_printed() -> None:
+    printed = printed_transfers().frame.set_index(["tested_on", "trained_on"])
+    assert len(printed) == 30 and set(printed.index.get_level_values(0)) == set(SETS_OF_GROUPS)
+    assert printed.loc["newsroom", "summeval"].tolist() == [0.63, 0.77]
+    assert printed.loc["mctaco", "rocstories"].tolist() == [0.96, 0.95]
+    assert (printed.unsupervised >= HIGH_F1).sum() == 10, "what §5.3's sentence counts"
+    docstring = generality_of_5_3.__doc__ or ""
+    assert "10 of the 30 cells" in docstring
+    changes = printed_changes().frame.set_index("model")
+    assert changes.loc["Llama 3.1 70B"].tolist() == [0.03, 0.03] and len(changes) == 5
+    assert (changes.min().min(), changes.max().max()) == (-0.01, 0.03)
 
 
 def test_the_papers_numbers_stand_beside_ours(three: list[str]) -> None:

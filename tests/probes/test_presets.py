@@ -1,5 +1,5 @@
-"""The presets are what they are called: against the recipes of paper 004 and of its public code,
-from scikit-learn.
+"""The presets are what they are called: against the recipes of the paper (latent-preference probes)
+and of its public code, from scikit-learn.
 
 The oracles are written from the recipes (lpaaj/layer_probes.py, notebooks/mtbench.ipynb): per side
 less its mean, difference, LogisticRegression or PCA(1), weighted F1. They share no code with ours

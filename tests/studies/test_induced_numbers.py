@@ -59,6 +59,29 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
     assert "It does not show that the model looks at its own state" in page.notes[0]
 
 
+def test_the_papers_question_is_asked_beside_ours_and_moves_no_number_of_it() -> None:
+    made = tables(planted(KNOWS | {"paper": 5.0}))
+    shares = made["figure4"].query("phase == 'after' and questions == 'learnt'")
+    value_by_kind = shares.groupby("kind").value.mean()
+    assert value_by_kind["paper"] == pytest.approx(np.exp(5) / (np.exp(5) + 49), abs=0.05)
+    assert value_by_kind["introspective"] == pytest.approx(np.exp(4) / (np.exp(4) + 49), abs=0.05)
+    before = made["figure4"].query("phase == 'before' and kind == 'paper'")
+    assert before.accuracy.tolist() == pytest.approx([0.02] * len(before), abs=0.1)
+    wordings = set(made["wordings"].query("kind == 'paper'").wording)
+    assert wordings == {
+        "What will my first word likely be?",
+        "What will my second word likely be?",
+    }
+    assert {text.replace(" my ", " your ") for text in wordings} < set(made["wordings"].wording)
+    my_less_your = made["contrasts"].query("contrast == 'paper'")
+    expected = np.exp(5) / (np.exp(5) + 49) - np.exp(4) / (np.exp(4) + 49)
+    assert my_less_your.value.tolist() == pytest.approx([expected] * 3, abs=0.06)
+    assert (my_less_your.low > 0).all()
+    alike = tables(planted(KNOWS | {"paper": 4.0}))["contrasts"]
+    of_both = alike.query("contrast == 'paper' and word == 'both'")
+    assert of_both.low.item() < 0 < of_both.high.item()
+
+
 def test_labels_permuted_between_questions_come_out_as_no_introspection() -> None:
     found = planted(KNOWS, permuted=True)
     made = tables(found)
@@ -224,11 +247,13 @@ def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(
     }
     names = {"figure4", "contrasts", "seeds", "wordings", "training", "columns"}
     assert {f.stem for f in (tmp_path / "tables").iterdir()} == names
-    assert len(seed_table(found)) == 16 and len(wording_table(found)) == 18
+    assert "What will my first / second word likely be?" in text
+    assert len(seed_table(found)) == 20 and len(wording_table(found)) == 20
     for word in ("", "_second"):
         drawn = (figures / f"figure4{word}.svg").read_text()
         assert (
             "direct answer" in drawn
             and "what it would say" in drawn
+            and "as in the paper" in drawn
             and "not learnt: its own" in drawn
         )
