@@ -143,12 +143,8 @@ class Inject(LocalStudy):
     @field_validator("doses")
     @classmethod
     def _are_doses(cls, doses: tuple[float, ...]) -> tuple[float, ...]:
-        wrong = [dose for dose in doses if not (math.isfinite(dose) and dose > 0)]
-        if wrong or not doses:
-            given = ", ".join(f"{dose:g}" for dose in wrong) or "none"
-            raise ValueError(
-                f"a dose is above 0, and plain notes are read anyway; got {given}: take --doses .5,1"
-            )
+        if not doses or not all(math.isfinite(dose) and dose > 0 for dose in doses):
+            raise ValueError("a dose is above 0 (plain notes are read anyway): take --doses .5,1")
         return tuple(sorted(set(doses)))
 
     @model_validator(mode="after")

@@ -179,8 +179,9 @@ def test_a_template_that_asks_the_clock_gets_the_same_day_in_every_turn() -> Non
 
 @pytest.mark.parametrize("doses", [(0.0,), (float("nan"),), (-1.0, 0.5), ()])
 def test_a_dose_that_is_none_is_refused_in_one_line(doses: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="a dose is above 0|a finite number"):
+    with pytest.raises(ValueError, match="a dose is above 0|a finite number") as error:
         Inject(model="tests/organism", doses=doses)
+    assert str(error.value).count("got ") == 1
 
 
 def test_concepts_of_several_tokens_are_left_out_and_too_few_are_refused(tmp_path: Path) -> None:
