@@ -249,7 +249,8 @@ def test_blocks_up_to_a_vectors_are_run_once_and_give_what_a_reading_in_full_giv
     where: str, block: int
 ) -> None:
     asked = asked_model()
-    read, conversation = asked.read_cell, asked.conversation(prompts.NOTES[0])
+    read: Any = asked.read_cell
+    conversation = asked.conversation(prompts.NOTES[0])
     spans: tuple[tuple[int, int], ...] = ()
     if where == "sentence":
         read = asked.read_sentences
