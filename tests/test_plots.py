@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -90,6 +91,27 @@ def test_rows_write_each_value_and_say_in_words_what_they_show() -> None:
         "x", {"ada": {"": Estimate(-0.12, -0.2, 0.1, 9, "i")}}, caption="", axis="", scale="signed"
     )
     assert "−0.12" in texts(signed) and len(marks(signed, "circle")) == 1
+
+
+@pytest.mark.parametrize("draw", [interval_rows, bar_rows])
+@pytest.mark.parametrize("line", [None, 0, 0.02, 0.5])
+@pytest.mark.parametrize("value", [0.6, -0.02, -0.6])
+def test_words_in_place_of_a_score_touch_no_line(
+    draw: Any, line: float | None, value: float
+) -> None:
+    seen = Estimate(value, value - 0.1, value + 0.1, 9, "i")
+    rows = {"ada": {"": seen}, "bob": {"": undefined("no data")}}
+    picture = draw("x", rows, caption="", axis="", scale="signed", line=line)
+    [words] = [text for text in marks(picture, "text") if text.text == "no score"]
+    left_edge = float(words.get("x") or 0)
+    right_edge = left_edge + len("no score") * 0.56 * float(words.get("font-size") or 0)
+    line_places = []
+    for polyline in marks(picture, "polyline"):
+        places = [float(point.partition(",")[0]) for point in str(polyline.get("points")).split()]
+        is_dashed = polyline.get("stroke-dasharray") is not None
+        if is_dashed or places[0] == places[-1] == left_edge:
+            line_places.append(places[0])
+    assert not [place for place in line_places if left_edge - 2 < place < right_edge + 2]
 
 
 def test_an_interval_lies_where_its_axis_says() -> None:

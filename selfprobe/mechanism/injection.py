@@ -6,8 +6,8 @@ one a row, and each question is read from the memory of that turn. By default th
 on the note alone, so nothing is added where the answer is read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter, process_time
@@ -21,7 +21,8 @@ from torch import Tensor
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
-from selfprobe.probes.forward import model_lock, model_output
+from selfprobe.mechanism.lower_blocks import hidden_of, recorded_passes, replayed_passes
+from selfprobe.probes.forward import MODEL_FAILURES, model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
 from selfprobe.probes.tokens import opened_chat, opened_conversation
 
@@ -37,8 +38,8 @@ CACHE_COPIES = 3
 """Copies of the memory of a note and a question that are held at the same time."""
 LOGIT_COPIES = 3
 CACHE_TOLERANCE = 0.02
-"""Largest difference of a logit that is read from a copied cache from one that is read in full, in
-standard deviations of the logits.
+"""Largest difference of a logit that is read from a copied cache, or above blocks that are not run,
+from one that is read in full, in standard deviations of the logits.
 """
 
 
@@ -108,6 +109,10 @@ class Injection:
     """First token under each row's vector, and the one after its last. Default: the whole note."""
 
 
+Reading = Callable[[Conversation, Injection | None, int], Any]
+"""What is read of a conversation, under one vector a row (or none), in a number of rows."""
+
+
 class AskedModel:
     """A model with the questions as its tokens.
 
@@ -134,6 +139,9 @@ class AskedModel:
             raise ValueError(f"Yes and No begin with the same token of {judge.name}: use another")
         self.questions = prompts.yes_no_questions()
         self.naming_questions = prompts.naming_questions()
+        self.shared_blocks: tuple[int, ...] = ()
+        """Blocks under whose vectors they and all below are run once; see `share_lower_blocks`."""
+        self._recording: tuple[Conversation, dict[int, list[Any]]] | None = None
 
     def tokens_of(self, text: str) -> list[int]:
         """Tokens of a text, without special ones that it does not hold."""
@@ -203,6 +211,71 @@ class AskedModel:
             "can be put into it: use a model whose template keeps a conversation as it is"
         )
 
+    # ---- blocks that are run once
+
+    def share_lower_blocks(self, conversation: Conversation, blocks: Sequence[int]) -> None:
+        """Run the blocks up to a vector's once for all vectors, where that gives what a reading in
+        full gives.
+
+        Args:
+            conversation: What is read to see that.
+            blocks: Blocks after which vectors are added.
+        """
+        edge_blocks = sorted({min(blocks), max(blocks)})
+        if all(self._reads_alike(conversation, block) for block in edge_blocks):
+            self.shared_blocks = tuple(blocks)
+
+    def _reads_alike(self, conversation: Conversation, block: int) -> bool:
+        """Whether an answer under a vector is the same where the blocks up to it are not run."""
+        tokens = self.asked_after(conversation, self.questions[0])
+        layers = decoder_blocks(self.judge.model)
+
+        def answer(injection: Injection | None, rows: int) -> Tensor:
+            cache = self.read_note(conversation, injection, rows)
+            return self.read_after(cache, tokens, injection, rows, 1)[:, -1]
+
+        try:
+            with recorded_passes(layers, [block]) as passes:
+                answer(None, 1)
+            note_states = hidden_of(passes[block][0])[0, conversation.note_start :]
+            disturbance = note_states.flip(-1).mean(0).float()
+            vectors = torch.stack([torch.zeros_like(disturbance), disturbance])
+            injection = Injection(block, vectors)
+            whole = answer(injection, 2)
+            with model_lock(self.judge.model), replayed_passes(layers, block, passes[block]):
+                shared = answer(injection, 2)
+        except MODEL_FAILURES:
+            return False
+        difference = float((shared - whole).abs().max())
+        return difference <= CACHE_TOLERANCE * float(whole.std())
+
+    @contextmanager
+    def _above_shared_blocks(
+        self, conversation: Conversation, injection: Injection | None, read: Reading
+    ) -> Iterator[None]:
+        """A reading under vectors, in which the blocks up to theirs are not run again."""
+        if injection is None or injection.block not in self.shared_blocks:
+            yield
+            return
+        layers = decoder_blocks(self.judge.model)
+        with model_lock(self.judge.model):
+            passes = self._passes_without_vector(conversation, read)
+            with replayed_passes(layers, injection.block, passes[injection.block]):
+                yield
+
+    def _passes_without_vector(
+        self, conversation: Conversation, read: Reading
+    ) -> dict[int, list[Any]]:
+        """What the blocks return in a reading without a vector; that of the last conversation is
+        kept.
+        """
+        if self._recording is None or self._recording[0] != conversation:
+            layers = decoder_blocks(self.judge.model)
+            with recorded_passes(layers, self.shared_blocks) as passes:
+                read(conversation, None, 1)
+            self._recording = (conversation, passes)
+        return self._recording[1]
+
     # ---- reading
 
     def residual_states(self, tokens: Sequence[int], blocks: Sequence[int]) -> dict[int, Tensor]:
@@ -211,7 +284,7 @@ class AskedModel:
 
         def keep(block: int) -> Any:
             def hook(_module: Any, _inputs: Any, output: Any) -> None:
-                states[block] = _hidden(output)[0].float().cpu()
+                states[block] = hidden_of(output)[0].float().cpu()
 
             return hook
 
@@ -257,7 +330,7 @@ class AskedModel:
             return
 
         def hook(_module: Any, _inputs: Any, output: Any) -> Any:
-            hidden = _hidden(output)
+            hidden = hidden_of(output)
             vectors = injection.vectors.to(hidden.device, hidden.dtype)
             marked = marks.to(hidden.device, hidden.dtype)
             hidden = hidden + vectors[:, None, :] * marked[:, :, None]
@@ -300,6 +373,12 @@ class AskedModel:
         self, conversation: Conversation, injection: Injection | None, rows: int
     ) -> CellReading:
         """Everything that is asked after one note, under one vector a row."""
+        with self._above_shared_blocks(conversation, injection, self._read_cell):
+            return self._read_cell(conversation, injection, rows)
+
+    def _read_cell(
+        self, conversation: Conversation, injection: Injection | None, rows: int
+    ) -> CellReading:
         cache = self.read_note(conversation, injection, rows)
         log_odds: list[Any] = [None] * len(self.questions)
         masses: list[Any] = [None] * len(self.questions)
@@ -371,6 +450,12 @@ class AskedModel:
         self, conversation: Conversation, injection: Injection | None, rows: int
     ) -> SentenceReading:
         """Which sentence is chosen at each question, with one vector a row."""
+        with self._above_shared_blocks(conversation, injection, self._read_sentences):
+            return self._read_sentences(conversation, injection, rows)
+
+    def _read_sentences(
+        self, conversation: Conversation, injection: Injection | None, rows: int
+    ) -> SentenceReading:
         cache = self.read_note(conversation, injection, rows)
         _, number_tokens = self._sentence_numbers()
         questions = prompts.sentence_questions()
@@ -494,12 +579,6 @@ def _later_marks(injection: Injection | None, count: int) -> Tensor:
     return torch.full((1, count), is_under_vectors)
 
 
-def _hidden(output: Any) -> Tensor:
-    """The states in what a block returns."""
-    hidden: Tensor = output[0] if isinstance(output, tuple) else output
-    return hidden
-
-
 @dataclass(frozen=True)
 class TokenBranch:
     """Tokens that some questions go on with together, and what follows them in each."""
@@ -578,18 +657,34 @@ class ReadingSpeed:
 
 
 def measured_speed(
-    asked: AskedModel, conversation: Conversation, branches: Sequence[TokenBranch], rows: int
+    asked: AskedModel,
+    conversation: Conversation,
+    branches: Sequence[TokenBranch],
+    rows: int,
+    block: int | None = None,
 ) -> ReadingSpeed:
-    """Cost of reading as many rows, by one note and the questions that begin as the first one."""
+    """Cost of reading as many rows, by one note and the questions that begin as the first one.
+
+    Args:
+        asked: The model.
+        conversation: The note.
+        branches: What is asked after it.
+        rows: Number of rows.
+        block: Block after which each row gets a vector. Default: there is none.
+    """
     branch = branches[:1]
-    asked.read_note(conversation, None, 1)  # a first reading is slower than all others
-    start, cpu_start = perf_counter(), process_time()
-    cache = asked.read_note(conversation, None, rows)
-    logit_count = 0
-    for _, logits in asked._read_branches(cache, branch, None, rows):
-        logit_count = logits.numel()
+    layers = decoder_blocks(asked.judge.model)
+    shared_blocks = [block] if block is not None and block in asked.shared_blocks else []
+    with recorded_passes(layers, shared_blocks) as passes:  # a first reading is slower, too
+        _read_branch(asked, conversation, branch, 1)
+    sharing: Any = nullcontext()
+    if block is not None and shared_blocks:
+        sharing = replayed_passes(layers, block, passes[block])
+    with model_lock(asked.judge.model), sharing:
+        start, cpu_start = perf_counter(), process_time()
+        cache, logit_count = _read_branch(asked, conversation, branch, rows)
+        seconds, cpu_seconds = perf_counter() - start, process_time() - cpu_start
     tokens = len(conversation.tokens) + branch[0].token_count
-    seconds, cpu_seconds = perf_counter() - start, process_time() - cpu_start
     note_bytes = _byte_count(cache)
     longest = len(conversation.tokens) + max(item.longest for item in branch)
     question_bytes = note_bytes * longest // len(conversation.tokens)
@@ -597,6 +692,17 @@ def measured_speed(
     memory = note_bytes + CACHE_COPIES * question_bytes + LOGIT_COPIES * logit_bytes
     row_tokens = rows * tokens
     return ReadingSpeed(seconds / row_tokens, cpu_seconds / row_tokens, memory)
+
+
+def _read_branch(
+    asked: AskedModel, conversation: Conversation, branch: Sequence[TokenBranch], rows: int
+) -> tuple[Any, int]:
+    """The cache of a note after which a branch was read, and the size of the last logits."""
+    cache = asked.read_note(conversation, None, rows)
+    logit_count = 0
+    for _, logits in asked._read_branches(cache, branch, None, rows):
+        logit_count = logits.numel()
+    return cache, logit_count
 
 
 def _byte_count(cache: Any) -> int:

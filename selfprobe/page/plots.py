@@ -93,6 +93,9 @@ DIVERGING = (
 
 WIDTH, TEXT, SMALL = 450.0, 14.0, 12.0
 """Pixels of a picture that fills half a page or a telephone, and of its letters."""
+LINE_GAP = 5.0
+"""Distance of words from a line beside them."""
+NO_SCORE = "no score"
 
 Scale = Literal["score", "percent", "signed"]
 """Formats of values: 0.88, 88 %, +0.12."""
@@ -270,6 +273,18 @@ class _RowLayout:
     low: float
     high: float
     ticks: Sequence[float]
+    line: float | None
+    """Value at which a line is drawn across the rows."""
+
+    @property
+    def no_score_x(self) -> float:
+        """Where words in place of a score begin, in pixels: beside the line, not on it."""
+        x = self.x(self.low) + LINE_GAP
+        if self.line is None:
+            return x
+        end = x + _width(NO_SCORE, SMALL) + LINE_GAP
+        is_crossed = x - LINE_GAP <= self.x(self.line) <= end
+        return self.x(self.line) + LINE_GAP if is_crossed else x
 
     @property
     def bottom(self) -> float:
@@ -310,6 +325,7 @@ def _row_layout(
         low=low,
         high=high,
         ticks=ticks,
+        line=line,
     )
 
 
@@ -348,7 +364,7 @@ def _draw_row_marks(
         y += MARK_HEIGHT
         colour, mark, _ = styles[key]
         if math.isnan(estimate.value):
-            sheet.text(layout.x(layout.low), y, "no score", size=SMALL, colour=MUTED_COLOUR)
+            sheet.text(layout.no_score_x, y, NO_SCORE, size=SMALL, colour=MUTED_COLOUR)
             continue
         x = layout.x(estimate.value)
         if bars:
@@ -925,7 +941,7 @@ class _Sheet:
         """Mark of a cell without a score."""
         self.rectangle(x, y, width - 1, height - 1, "url(#hatched)")
         if named:
-            self.text(x + width / 2, y + height / 2 + 4, "no score", anchor="middle", size=11)
+            self.text(x + width / 2, y + height / 2 + 4, NO_SCORE, anchor="middle", size=11)
 
     def mark(self, x: float, y: float, colour: str, shape: str) -> None:
         if shape == "circle":

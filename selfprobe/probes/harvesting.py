@@ -624,6 +624,7 @@ class Meter:
         self.tokens, self.prompts, self.progress, self.unit = tokens, prompts, progress, unit
         self.started = self.last_report = self.last_flush = time.monotonic()
         self.tokens_done = self.prompts_done = 0
+        self.prompts_reported = -1
 
     @property
     def seconds_since_flush(self) -> float:
@@ -637,9 +638,15 @@ class Meter:
         self.prompts_done += prompts
         if time.monotonic() - self.last_report >= REPORT_SECONDS:
             self.last_report = time.monotonic()
-            self.progress(self._line())
+            self._report()
 
     def finish(self) -> None:
+        """Report the end, unless the last report was of it."""
+        if self.prompts_reported != self.prompts_done:
+            self._report()
+
+    def _report(self) -> None:
+        self.prompts_reported = self.prompts_done
         self.progress(self._line())
 
     def _line(self) -> str:

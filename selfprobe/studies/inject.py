@@ -11,6 +11,7 @@ while an earlier note is read, and the model is asked about it afterwards. The f
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -142,12 +143,8 @@ class Inject(LocalStudy):
     @field_validator("doses")
     @classmethod
     def _are_doses(cls, doses: tuple[float, ...]) -> tuple[float, ...]:
-        wrong = [dose for dose in doses if not (math.isfinite(dose) and dose > 0)]
-        if wrong or not doses:
-            given = ", ".join(f"{dose:g}" for dose in wrong) or "none"
-            raise ValueError(
-                f"a dose is above 0, and plain notes are read anyway; got {given}: take --doses .5,1"
-            )
+        if not doses or not all(math.isfinite(dose) and dose > 0 for dose in doses):
+            raise ValueError("a dose is above 0 (plain notes are read anyway): take --doses .5,1")
         return tuple(sorted(set(doses)))
 
     @model_validator(mode="after")
@@ -298,25 +295,39 @@ class Inject(LocalStudy):
         if not tokens:
             return [*lines, "Time: nothing is left to read"]
         weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
-        together, alone = self._speed(self._rows_together), self._speed(1)
-        plain_sizes = [len(group) for group in self._plain_groups(unread_plain)]
-        single_rows = plain_sizes.count(1)
-        rows_together = rows + sum(plain_sizes) - single_rows
-        seconds_a_row_token = (
-            rows_together * together.seconds_a_token + single_rows * alone.seconds_a_token
-        )
-        cpu_seconds_a_row_token = (
-            rows_together * together.cpu_seconds_a_token + single_rows * alone.cpu_seconds_a_token
-        )
-        time_text = f"about {duration_text(self._row_tokens * seconds_a_row_token)}"
+        seconds, cpu_seconds, memory = self._reading_cost(unread_cells, unread_plain)
+        time_text = f"about {duration_text(seconds)}"
         if judge.device.type == "cpu":
-            cpu_text = duration_text(self._row_tokens * cpu_seconds_a_row_token)
-            time_text += f", {cpu_text} of CPU time"
+            time_text += f", {duration_text(cpu_seconds)} of CPU time"
         return [
             *lines,
-            f"Memory: weights {bytes_text(weights)}, and up to {bytes_text(together.memory)} while reading",
+            f"Memory: weights {bytes_text(weights)}, and up to {bytes_text(memory)} while reading",
             f"Time: {time_text} (measured on one question)",
         ]
+
+    def _reading_cost(
+        self,
+        unread_cells: "Sequence[tuple[int, float, int]]",
+        unread_plain: "Sequence[tuple[str, Conversation]]",
+    ) -> tuple[float, float, int]:
+        """Seconds, CPU seconds, and bytes beyond the weights of what is still to be read."""
+        cells_by_block = Counter(block for block, _, _ in unread_cells)
+        rows_of_cell = len(self.vector_labels) * self._rows_of_vector
+        plain_sizes = [len(group) for group in self._plain_groups(unread_plain)]
+        single_rows = plain_sizes.count(1)
+        rows_and_speeds = [(single_rows, self._speed(1))]
+        if rows_in_groups := sum(plain_sizes) - single_rows:
+            rows_and_speeds.append((rows_in_groups, self._speed(max(plain_sizes))))
+        self.asked.share_lower_blocks(self.asked.conversation(prompts.NOTES[0]), self.read_blocks)
+        for block, cell_count in cells_by_block.items():
+            speed = self._speed(self._rows_together, block)
+            rows_and_speeds.append((cell_count * rows_of_cell, speed))
+        tokens = self._row_tokens
+        seconds = sum(rows * tokens * speed.seconds_a_token for rows, speed in rows_and_speeds)
+        cpu_seconds = sum(
+            rows * tokens * speed.cpu_seconds_a_token for rows, speed in rows_and_speeds
+        )
+        return seconds, cpu_seconds, max(speed.memory for _, speed in rows_and_speeds)
 
     @cached_property
     def vector_labels(self) -> list[prompts.VectorLabel]:
@@ -345,11 +356,13 @@ class Inject(LocalStudy):
         """Number of places on which each vector is added."""
         return prompts.SENTENCE_COUNT if self.is_of_sentences else 1
 
-    def _speed(self, rows: int) -> "ReadingSpeed":
-        """How fast as many rows are read together, by one note and the questions that begin alike."""
+    def _speed(self, rows: int, block: int | None = None) -> "ReadingSpeed":
+        """How fast as many rows are read together, by one note and the questions that begin alike;
+        with a vector in each row after a block where one is given.
+        """
         from selfprobe.mechanism.injection import measured_speed
 
-        return measured_speed(self.asked, self._note(0), self._branches, rows)
+        return measured_speed(self.asked, self._note(0), self._branches, rows, block)
 
     def _note(self, number: int) -> "Conversation":
         """The note of a number, as it is read under vectors."""
@@ -415,7 +428,9 @@ class Inject(LocalStudy):
         unread_plain, unread_cells = list(self._unread_plain()), list(self._unread_cells())
         folder = self.folder / "readings"
         if unread_plain or unread_cells:
-            self.asked.check_cache(self.asked.conversation(prompts.NOTES[0]))
+            plain_note = self.asked.conversation(prompts.NOTES[0])
+            self.asked.check_cache(plain_note)
+            self.asked.share_lower_blocks(plain_note, self.read_blocks)
             vectors = len(self.vector_labels)
             vector_tokens = vectors * self._rows_of_vector * self._row_tokens
             tokens = len(unread_plain) * self._row_tokens + len(unread_cells) * vector_tokens

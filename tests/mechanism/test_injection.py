@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 from selfprobe.mechanism import injection_prompts as prompts  # noqa: E402
 from selfprobe.mechanism.injection import AskedModel, Injection, read_together  # noqa: E402
 from selfprobe.page import Page, write  # noqa: E402
-from selfprobe.probes.model import LocalModel  # noqa: E402
+from selfprobe.probes.model import LocalModel, decoder_blocks  # noqa: E402
 from selfprobe.probes.tokens import Chat  # noqa: E402
 from selfprobe.studies.inject import Inject  # noqa: E402
 
@@ -179,8 +179,9 @@ def test_a_template_that_asks_the_clock_gets_the_same_day_in_every_turn() -> Non
 
 @pytest.mark.parametrize("doses", [(0.0,), (float("nan"),), (-1.0, 0.5), ()])
 def test_a_dose_that_is_none_is_refused_in_one_line(doses: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="a dose is above 0|a finite number"):
+    with pytest.raises(ValueError, match="a dose is above 0|a finite number") as error:
         Inject(model="tests/organism", doses=doses)
+    assert str(error.value).count("got ") == 1
 
 
 def test_concepts_of_several_tokens_are_left_out_and_too_few_are_refused(tmp_path: Path) -> None:
@@ -234,6 +235,89 @@ def test_questions_that_begin_alike_are_read_once_and_give_what_whole_readings_g
     separate = [len(asked.asked_after(conversation, question)) for question in asked.questions]
     assert sum(branch.token_count for branch in branches) < 0.7 * sum(separate)
     assert [branch.question for branch in token_branches({0: [1, 2], 1: [1, 2]})] == [0, 1]
+
+
+def vectors_of_three_rows(asked: AskedModel) -> Any:
+    vectors = torch.zeros(3, asked.judge.d_model)
+    vectors[1:] = 2 * torch.randn(2, asked.judge.d_model, generator=torch.manual_seed(0))
+    return vectors
+
+
+@pytest.mark.parametrize("block", [0, BLOCK, 3])
+@pytest.mark.parametrize("where", ["earlier", "all", "sentence"])
+def test_blocks_up_to_a_vectors_are_run_once_and_give_what_a_reading_in_full_gives(
+    where: str, block: int
+) -> None:
+    asked = asked_model()
+    read: Any = asked.read_cell
+    conversation = asked.conversation(prompts.NOTES[0])
+    spans: tuple[tuple[int, int], ...] = ()
+    if where == "sentence":
+        read = asked.read_sentences
+        conversation = asked.sentence_conversation(prompts.SENTENCE_NOTES[0])
+        spans = conversation.sentence_spans[:3]
+    vectors = vectors_of_three_rows(asked)
+    injection = Injection(block, vectors, everywhere=where == "all", spans=spans)
+    in_full = vars(read(conversation, injection, 3))
+
+    asked.share_lower_blocks(conversation, [block])
+    assert asked.shared_blocks == (block,)
+    row_counts: list[int] = []
+    first_block = decoder_blocks(asked.judge.model)[0]
+    first_block.self_attn.register_forward_pre_hook(
+        lambda _module, _inputs, settings: row_counts.append(len(settings["hidden_states"])),
+        with_kwargs=True,
+    )
+    for _ in range(2):
+        shared = vars(read(conversation, injection, 3))
+        for name, values in in_full.items():
+            assert np.allclose(shared[name], values, atol=1e-4), name
+    assert row_counts and set(row_counts) == {1}
+    pass_count = len(row_counts)
+    read(conversation, injection, 3)
+    assert len(row_counts) == pass_count
+    assert np.allclose(read(conversation, None, 1).masses, in_full["masses"][:1], atol=1e-4)
+
+
+def test_a_model_whose_later_blocks_read_earlier_ones_is_read_in_full() -> None:
+    asked = asked_model()
+    layers = decoder_blocks(asked.judge.model)
+    inner_states: list[Any] = []
+    layers[0].mlp.register_forward_hook(
+        lambda _module, _inputs, output: inner_states.append(output)
+    )
+    layers[3].register_forward_hook(
+        lambda _module, _inputs, output: output + 5 * inner_states[-1][:, -output.shape[1] :]
+    )
+    conversation = asked.conversation(prompts.NOTES[0])
+    asked.share_lower_blocks(conversation, [BLOCK])
+    assert asked.shared_blocks == ()
+    reading = asked.read_cell(conversation, Injection(BLOCK, vectors_of_three_rows(asked)), 3)
+    assert np.isfinite(reading.log_odds).all()
+
+
+def test_a_block_without_a_cache_is_read_in_full_and_its_own_forward_is_put_back() -> None:
+    asked = asked_model()
+    layers = decoder_blocks(asked.judge.model)
+    plain_forward = layers[0].forward
+
+    def own_forward(hidden: Any, **settings: Any) -> Any:
+        return plain_forward(hidden, **settings)
+
+    layers[0].forward = own_forward
+    conversation = asked.conversation(prompts.NOTES[0])
+    asked.share_lower_blocks(conversation, [BLOCK])
+    assert asked.shared_blocks == (BLOCK,)
+    assert layers[0].forward is own_forward and "forward" not in vars(layers[1])
+
+    layers[0].register_forward_pre_hook(
+        lambda _module, inputs, settings: (inputs, settings | {"past_key_values": None}),
+        with_kwargs=True,
+    )
+    asked = AskedModel(asked.judge, [*CONCEPTS, *BASE])
+    asked.share_lower_blocks(conversation, [BLOCK])
+    assert asked.shared_blocks == ()
+    assert layers[0].forward is own_forward and "forward" not in vars(layers[1])
 
 
 def test_the_plan_says_what_is_held_beside_the_weights_and_the_cpu_time(tmp_path: Path) -> None:

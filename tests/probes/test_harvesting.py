@@ -268,3 +268,18 @@ def test_progress_gives_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> N
     meter.add(100, 1)
     meter.add(140, 1)
     assert said == ["2 of 10 prompts, 0.2 prompts/s, 20 tokens/s, 38 s left"]
+
+
+@pytest.mark.parametrize("seconds_of_last", [1, 60])
+def test_the_end_of_a_harvest_is_reported_once(
+    seconds_of_last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: clock)
+    lines: list[str] = []
+    meter = Meter(200, 2, lines.append)
+    for seconds in (60, seconds_of_last):
+        clock += seconds
+        meter.add(100, 1)
+    meter.finish()
+    assert [line.partition(",")[0] for line in lines] == ["1 of 2 prompts", "2 of 2 prompts"]
