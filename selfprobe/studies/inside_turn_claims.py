@@ -16,7 +16,7 @@ import numpy.typing as npt
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import interval_text, percent, percent_interval, points
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
-from selfprobe.stats.clustered import crossed, resampling_units
+from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.studies.inside_numbers import BoolArray, Names, null_p_value
 
@@ -84,10 +84,12 @@ class BandedScores:
         """`TurnClass` of each turn, [row], by what is said in it."""
         is_held = self.scores >= self.band.held_from
         is_unheld = self.scores < self.band.unheld_below
-        held_classes = np.where(is_said, TurnClass.BOTH, TurnClass.HELD_ONLY)
-        unheld_classes = np.where(is_said, TurnClass.SAID_ONLY, TurnClass.NONE)
-        clear_classes = np.where(is_held, held_classes, unheld_classes)
-        return np.where(is_held | is_unheld, clear_classes, TurnClass.UNCLEAR)
+        classes = np.full(len(self.scores), TurnClass.UNCLEAR, dtype=object)
+        classes[is_held & is_said] = TurnClass.BOTH
+        classes[is_held & ~is_said] = TurnClass.HELD_ONLY
+        classes[is_unheld & ~is_held & is_said] = TurnClass.SAID_ONLY
+        classes[is_unheld & ~is_held & ~is_said] = TurnClass.NONE
+        return classes
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class _Transcripts:
         self.clusters, cluster_unit = resampling_units(sources, list(names), list(groups))
         self.unit = cluster_unit.replace("conversation", "transcript")
 
-    def shares(self, is_class: BoolArray) -> FloatArray:
+    def shares(self, is_class: BoolArray | FloatArray) -> FloatArray:
         """Share of each transcript's turns, [transcript]."""
         return np.asarray(np.bincount(self.of_row, is_class) / self.turn_counts)
 
@@ -243,7 +245,7 @@ def _over_real_use(rows: TurnRows, transcripts: _Transcripts, is_held_only: Bool
         differences = (evaluation_sums - real_use_sums) / shared_turns
     evaluation_clusters = transcripts.clusters[~is_real_use]
     real_use_clusters = transcripts.clusters[is_real_use]
-    return crossed(
+    return two_way_clustered_mean(
         differences.ravel(),
         np.repeat(evaluation_clusters, len(real_use_clusters)),
         np.tile(real_use_clusters, len(evaluation_clusters)),

@@ -79,9 +79,11 @@ class TurnStudy(Protocol):
     by_turn: str | None
     limit: int | None
     shuffles: int
-    grid_texts: list[Wrapped]
-    turns_to_read: "ReadableTurns"
 
+    @property
+    def grid_texts(self) -> list[Wrapped]: ...
+    @property
+    def turns_to_read(self) -> "ReadableTurns": ...
     @property
     def judge(self) -> "LocalModel": ...
     @property

@@ -78,7 +78,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(place: Path, name: str = "said", *more: object, out: str = "out") -> Result:
     return call(
         *("--model", place / "a", "--by-turn", place / f"{name}.jsonl"),
-        *("--wrappers", place / "wrappers9.jsonl", "--shuffles", 25, "--out", place / out),
+        *(
+            "--wrappers",
+            place / "wrappers9.jsonl",
+            "--shuffles",
+            25,
+            "--layers",
+            1,
+            "--out",
+            place / out,
+        ),
         *more,
     )
 
