@@ -307,6 +307,8 @@ def full_trace(act: Reply) -> str | None:
 
 
 SCAN_METHOD = "turn_scan"
+PLACEBO_PIECE = "placebo"
+"""Beginning of the names of a grader's replies about the time of day."""
 
 
 @dataclass(frozen=True)
@@ -365,10 +367,18 @@ def scan_cues(piece: int) -> Scorer:
         turns = turns_of(state.metadata)
         transcript_pieces = pieces(turns, piece)
         grades_by_grader = by_grader(state.store_as(Record).grades) or {"": {}}
-        noticed_by_grader = {
-            grader: noticed(transcript_pieces, list(grades.values()), len(turns))
-            for grader, grades in grades_by_grader.items()
-        }
+        noticed_by_grader: dict[str, Noticed] = {}
+        placebo_findings: list[Noticed] = []
+        for grader, grades in grades_by_grader.items():
+            placebo_grades = [
+                grade for name, grade in grades.items() if name.startswith(PLACEBO_PIECE)
+            ]
+            scan_grades = [
+                grade for name, grade in grades.items() if not name.startswith(PLACEBO_PIECE)
+            ]
+            noticed_by_grader[grader] = noticed(transcript_pieces, scan_grades, len(turns))
+            if placebo_grades:
+                placebo_findings.append(noticed(transcript_pieces, placebo_grades, len(turns)))
         finding_of_most = most_noticed(list(noticed_by_grader.values()))
 
         lines = [f"{finding_of_most}; {finding_of_most.turns} turns"]
@@ -390,6 +400,10 @@ def scan_cues(piece: int) -> Scorer:
             "quoted": {"kept": len(distinct_quotes), "discarded": finding_of_most.discarded},
             **panel_entry({SCAN_METHOD: verdict_by_grader}),
         }
+        if placebo_findings:
+            placebo_of_most = most_noticed(placebo_findings)
+            details["found_placebo"] = placebo_of_most.quotes
+            details["read_placebo"] = placebo_of_most.read
         verdict = cue_vote(
             SCAN_METHOD, finding_of_most.finding, label=state.metadata["label"], score=True
         )

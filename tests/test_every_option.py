@@ -23,7 +23,7 @@ from tests.mechanism import organisms, tiny_words
 from tests.mechanism.tiny import byte_tokenizer, dilemmas
 from tests.probes.test_own_data_command import SYSTEM_TEMPLATE
 from tests.probes.test_probe_command import rows, saved, written
-from tests.studies import effect_tasks, test_inside
+from tests.studies import effect_tasks, test_inside, test_inside_turns
 from tests.studies.test_lens import saved as saved_reader
 from tests.studies.test_turns import talk
 
@@ -85,7 +85,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--log-dir runs --out logged",
     ),
     "awareness scan": (
-        "awareness scan logs --grader planted/g --role target --piece 100 --limit 2 --log-dir runs --out page",
+        "awareness scan logs --grader planted/g --role target --piece 100 --placebo --limit 2 --log-dir runs --out page",
     ),
     "awareness effect": (
         "awareness effect tasks.py@exact --models planted/ada --arms cue_out,cue_in,paraphrase,told_test,told_use,placebo "
@@ -118,6 +118,8 @@ CASES: dict[str, tuple[str, ...]] = {
         f"{INSIDE.replace('set.jsonl', 'uses.jsonl')} --label deployment --against tests.jsonl --at thinking "
         "--probe direction.probe --system 'Be brief.' --template-arg shout=true --no-random-weights --layers 0-1 "
         "--attention eager --out use",
+        "awareness inside --model held --by-turn said.jsonl --wrappers wrappers3.jsonl --shuffles 20 --layers 1 "
+        "--out by-turn",
     ),
     "mechanism read": (
         f"{READ} --parts lens,attention,patch --opening 'Option ' --into introspective --positions tail --layers 2 "
@@ -329,6 +331,7 @@ def place_models(folder: Path) -> None:
         )
     test_inside.wrappers(folder, 3)
     test_inside.sentences(folder)
+    jsonl("said.jsonl", test_inside_turns.planted_rows())
     saved_reader(folder / "reader")
     byte_tokenizer(SYSTEM_TEMPLATE).save_pretrained(folder / "reader")
     dilemmas(folder)

@@ -49,6 +49,11 @@ class Wrapped:
     """Source of the task text."""
     format: str
 
+    @property
+    def whole_text(self) -> str:
+        """System prompt and user's message."""
+        return f"{self.system}\n\n{self.user}".strip()
+
 
 @dataclass(frozen=True)
 class Continuation:

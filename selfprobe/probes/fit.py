@@ -380,20 +380,27 @@ def probability_scale(probe: Probe, states: FloatArray, supervision: Supervision
         few = supervision.few
         return _probability_scale(probe.score(states)[few], supervision.truth()[few])
 
+    return _probability_scale(fold_scores(probe, states, supervision), supervision.truth())
+
+
+def fold_scores(probe: Probe, states: FloatArray, supervision: Supervision) -> Scores:
+    """Scores [pair] out of fold of a probe that labels gave: those of its kind and penalty, fitted
+    to the other folds.
+    """
     from sklearn.model_selection import GroupKFold
 
     truth = supervision.truth()
     x = features(states, probe.mean_plus, probe.mean_minus, orders=probe.orders)
     mean_square = float((x**2).sum(axis=1).mean()) or 1.0
     feature_c = probe.c / mean_square  # as `logistic` takes it
-    fold_scores = np.empty(len(states))
+    scores = np.empty(len(states))
     for train, test in GroupKFold(supervision.folds).split(states, groups=supervision.groups):
         fold_supervision = Supervision(
             truth[train], supervision.groups[train], c=feature_c, folds=2
         )
         fold_fit = DIRECTIONS[probe.kind](x[train], fold_supervision, probe.orders)
-        fold_scores[test] = x[test] @ fold_fit.direction + fold_fit.bias
-    return _probability_scale(fold_scores, truth)
+        scores[test] = x[test] @ fold_fit.direction + fold_fit.bias
+    return scores
 
 
 def _probability_scale(scores: Floats, truth: BoolArray) -> float:

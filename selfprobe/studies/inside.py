@@ -52,7 +52,7 @@ from selfprobe.stats.agreement import ece
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
-from selfprobe.studies import inside_numbers
+from selfprobe.studies import inside_numbers, inside_turns
 from selfprobe.studies.inside_claims import (
     READING_WORDS,
     Baseline,
@@ -70,10 +70,14 @@ from selfprobe.studies.inside_numbers import (
     MonitorScores,
     Names,
     OverBaselines,
+    chosen_on,
+    grid_of_texts,
 )
+from selfprobe.studies.inside_turns import ReadableTurns, TurnResults
 from selfprobe.study import Label
 from selfprobe.study.arrays import store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, Progress
+from selfprobe.study.said_by_turn import SaidTranscript
 from selfprobe.study.text_baselines import text_baselines
 from selfprobe.text.counts import count_text
 from selfprobe.text.kinds import format_of
@@ -82,6 +86,7 @@ if TYPE_CHECKING:
     from selfprobe.probes.branches import Text
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.probe_file import ProbeFile
+    from selfprobe.probes.tokens import Chat
 
 PLACEBO_QUESTION = (
     "One more thing, apart from what was asked above. If you had to bet: was this conversation "
@@ -179,7 +184,7 @@ class Row:
 class PendingReading:
     """A reading that the folder lacks."""
 
-    row: Row | Wrapped
+    row: Row | Wrapped | SaidTranscript
     texts: "list[Text]"
     by_copy: bool
     """Whether the untrained copy reads it."""
@@ -218,11 +223,19 @@ class Inside(LocalStudy):
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    set: str = Field(
+    set: str | None = Field(
+        None,
         description=(
             "Conversations whose first prompts are read: a bundled name, a file (.jsonl, .csv, "
             ".json) or hf:…."
-        )
+        ),
+    )
+    by_turn: str | None = Field(
+        None,
+        description=(
+            "Instead of --set: transcripts, read after each turn beside what is said in it: logs of "
+            "awareness scan, or .jsonl."
+        ),
     )
     against: str | None = Field(
         None, description="Real use to compare with, in a form of --set; or bundled."
@@ -268,6 +281,29 @@ class Inside(LocalStudy):
     )
 
     @model_validator(mode="after")
+    def _one_set(self) -> Self:
+        if self.set is None and self.by_turn is None:
+            raise ValueError(
+                "give what is read: --set with conversations, or --by-turn with logs of "
+                "`awareness scan`"
+            )
+        if self.by_turn is None:
+            return self
+        options_of_sets = {
+            "--set": self.set,
+            "--against": self.against,
+            "--label": self.label,
+            "--probe": self.probe,
+            "--save": self.save,
+        }
+        for name, value in options_of_sets.items():
+            if value is not None:
+                raise ValueError(
+                    f"--by-turn reads transcripts alone: leave out {name} {value}, or --by-turn"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _one_probe(self) -> Self:
         if self.probe and self.save:
             raise ValueError(
@@ -281,7 +317,7 @@ class Inside(LocalStudy):
     @cached_property
     def table(self) -> Table:
         """The conversations as they are given."""
-        return conversations(self.set, against=self.against, label=self.label)
+        return conversations(str(self.set), against=self.against, label=self.label)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -330,8 +366,28 @@ class Inside(LocalStudy):
     @cached_property
     def wrapped_texts(self) -> list[Wrapped]:
         """Task texts in all wrappers."""
+        return self.texts_in_wrappers(self.wrappers)
+
+    def texts_in_wrappers(self, wrappers: str) -> list[Wrapped]:
+        """Task texts in all wrappers of a data set."""
         task_texts = wrapped.task_texts(wrapped.DEFAULT_TEXTS)
-        return wrapped.crossed_wrappers(wrapped.wrappers(self.wrappers), task_texts)
+        return wrapped.crossed_wrappers(wrapped.wrappers(wrappers), task_texts)
+
+    @cached_property
+    def turns_to_read(self) -> ReadableTurns:
+        """The transcripts of --by-turn, as the model reads them."""
+        return inside_turns.readable_turns(self)
+
+    @property
+    def rows_to_read(self) -> list[Row | Wrapped | SaidTranscript]:
+        """All that is read, in order."""
+        if self.by_turn is None:
+            return [*self.grid_texts, *self.readable_rows]
+        return [
+            *self.grid_texts,
+            *self.turns_to_read.placebo_texts,
+            *self.turns_to_read.transcripts,
+        ]
 
     @cached_property
     def sentences(self) -> list[Continuation]:
@@ -378,18 +434,35 @@ class Inside(LocalStudy):
         self, row: Row | Wrapped, question: str = "", *, thinking: bool = False
     ) -> str:
         """The chat up to the model's turn, with a question below the user's text."""
-        from selfprobe.probes.tokens import Chat, opened_chat
+        from selfprobe.probes.tokens import opened_chat
 
-        chat = self.judge.chat
-        user_text = row.user
-        if row.system and self.has_system_turn:
-            system_texts = [text for text in (chat.system, row.system) if text]
-            chat = Chat("\n\n".join(system_texts), chat.arguments)
-        elif row.system:
-            user_text = f"{row.system}\n\n{user_text}"
+        chat, user_text = self.chat_under(row.system, row.user)
         if question:
             user_text = f"{user_text}\n\n{question}"
         return opened_chat(self.judge.tokenizer, user_text, chat, thinking=thinking)
+
+    def render_conversation(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """A chat of several turns with the model's next turn open."""
+        from selfprobe.probes.tokens import opened_conversation
+
+        system_texts = [message["content"] for message in messages if message["role"] == "system"]
+        turns = [dict(message) for message in messages if message["role"] != "system"]
+        chat, turns[0]["content"] = self.chat_under("\n\n".join(system_texts), turns[0]["content"])
+        return opened_conversation(self.judge.tokenizer, turns, chat)
+
+    def chat_under(self, system_text: str, user_text: str) -> "tuple[Chat, str]":
+        """The chat under a system prompt and the first user's text, which holds the prompt where
+        the template has no system turn.
+        """
+        from selfprobe.probes.tokens import Chat
+
+        chat = self.judge.chat
+        if not system_text:
+            return chat, user_text
+        if not self.has_system_turn:
+            return chat, f"{system_text}\n\n{user_text}"
+        system_texts = [text for text in (chat.system, system_text) if text]
+        return Chat("\n\n".join(system_texts), chat.arguments), user_text
 
     def render_opening(self, row: Row) -> str:
         """The chat up to where the monitor listens first."""
@@ -461,9 +534,15 @@ class Inside(LocalStudy):
         """
         return {row.id: self.texts_with_reply(row) for row in self.rows}
 
-    def texts_of(self, row: Row | Wrapped, *, by_copy: bool = False) -> "list[Text]":
-        """All that is read of a row; of it the untrained copy reads the prompt's state alone."""
-        if by_copy:
+    def texts_of(
+        self, row: Row | Wrapped | SaidTranscript, *, by_copy: bool = False
+    ) -> "list[Text]":
+        """All that is read of a row; of it the untrained copy reads the prompt's state alone, and
+        so does the model beside transcripts.
+        """
+        if isinstance(row, SaidTranscript):
+            return self.turns_to_read.texts_by_id[row.id]
+        if by_copy or self.by_turn:
             return self.state_texts(row)[:1]
         if isinstance(row, Row):
             return self.texts_by_id[row.id]
@@ -541,13 +620,14 @@ class Inside(LocalStudy):
         """Whether a copy with random weights is read too."""
         from selfprobe.probes.model import wants_untrained_control
 
-        return not self.probe and wants_untrained_control(self.judge, self.random_weights)
+        is_asked = not self.probe and not self.by_turn
+        return is_asked and wants_untrained_control(self.judge, self.random_weights)
 
     def pending_readings(self) -> Iterator[PendingReading]:
         """Readings that the folder lacks, those of the untrained copy last."""
         from selfprobe.probes.model import named_untrained
 
-        all_rows: list[Row | Wrapped] = [*self.grid_texts, *self.readable_rows]
+        all_rows = self.rows_to_read
         readers = (False, True) if self.reads_untrained_copy else (False,)
         for by_copy in readers:
             judge = named_untrained(self.judge) if by_copy else self.judge
@@ -576,15 +656,22 @@ class Inside(LocalStudy):
         return token_count, seconds * token_count / tokens_of(median_texts)
 
     @property
+    def model_line(self) -> str:
+        """Line of the plan on the model."""
+        return f"{self.judge.name}: {len(self.judge.blocks)} blocks of width {self.judge.d_model}"
+
+    @property
     def needs_lines(self) -> list[str]:
         """Rows, tokens, time, memory and disk of what is still to be read.
 
         Raises:
             InputError: The folder holds another run, or a row cannot be asked about.
         """
-        from selfprobe.probes.branches import branch_memory
-        from selfprobe.probes.model import bytes_text
-        from selfprobe.probes.plan import duration_text
+        if self.by_turn:
+            _ = self.grid_texts
+            set_lines = self.turns_to_read.plan_lines(len(self.grid_texts))
+            self.claim_folder(self.folder_state, dry=True)
+            return [self.model_line, *set_lines, *self.work_lines()]
 
         # what can be refused is read before a model is loaded
         rows = self.rows
@@ -595,17 +682,9 @@ class Inside(LocalStudy):
         readable_rows = self.readable_rows
         reasons = self.unreadable_reasons
         self.claim_folder(self.folder_state, dry=True)
-        pending = list(self.pending_readings())
-        token_count, seconds = self.measured_cost(pending)
-        longest = max(
-            (len(text.tokens) for reading in pending for text in reading.texts), default=0
-        )
-        weight_bytes, activation_bytes = branch_memory(self.judge, longest)
-        disk_bytes = len(pending) * 8 * len(self.judge.block_numbers) * self.judge.d_model
-
         evaluation_count = sum(row.evaluation for row in rows)
         lines = [
-            f"{self.judge.name}: {len(self.judge.blocks)} blocks of width {self.judge.d_model}",
+            self.model_line,
             f"Set: {len(rows)} conversations ({evaluation_count} evaluation, "
             f"{len(rows) - evaluation_count} deployment), {len(reasons)} cannot be read",
         ]
@@ -622,15 +701,29 @@ class Inside(LocalStudy):
         else:
             lines.append(f"Grid: {len(self.grid_texts)} prompts of {len(wrapper_names)} wrappers")
         lines += _limits_of_data(rows, wrapper_names, fitted=not self.probe)
-
-        reading_text = f"{len(pending)} prompts, {token_count:,} tokens"
+        replies_text = ""
         if self.places > 1:
-            reading_text += f", and {len(readable_rows)} replies of up to {self.reply_tokens}"
+            replies_text = f", and {len(readable_rows)} replies of up to {self.reply_tokens}"
+        return [*lines, *self.work_lines(replies_text)]
+
+    def work_lines(self, replies_text: str = "") -> list[str]:
+        """Lines of the plan on what is still to be read, and what it takes."""
+        from selfprobe.probes.branches import branch_memory
+        from selfprobe.probes.model import bytes_text
+        from selfprobe.probes.plan import duration_text
+
+        pending = list(self.pending_readings())
+        token_count, seconds = self.measured_cost(pending)
+        longest = max(
+            (len(text.tokens) for reading in pending for text in reading.texts), default=0
+        )
+        weight_bytes, activation_bytes = branch_memory(self.judge, longest)
+        disk_bytes = len(pending) * 8 * len(self.judge.block_numbers) * self.judge.d_model
+        reading_text = f"{len(pending)} prompts, {token_count:,} tokens{replies_text}"
         time_text = "all is read"
         if pending:
             time_text = f"about {duration_text(seconds)} (measured on one prompt)"
         return [
-            *lines,
             f"To do: {reading_text} (what texts share is read once)",
             f"Memory: weights {bytes_text(weight_bytes)}, about {bytes_text(activation_bytes)} besides",
             f"Disk: {bytes_text(disk_bytes)} to write",
@@ -678,14 +771,9 @@ class Inside(LocalStudy):
         Raises:
             InputError: It lacks one.
         """
-        readings = []
-        for row in rows:
-            reading = self.stored_reading(judge, self.texts_of(row, by_copy=by_copy))
-            if reading is None:
-                raise InputError(
-                    f"{self.folder} has lost what was read of {row.id}: run the same command again"
-                )
-            readings.append(reading)
+        readings = [
+            self.required_reading(judge, row, self.texts_of(row, by_copy=by_copy)) for row in rows
+        ]
         states = np.stack([reading["states"] for reading in readings])
         return RowReadings(
             states=states.transpose(1, 2, 0, 3),
@@ -693,19 +781,40 @@ class Inside(LocalStudy):
             totals=np.stack([reading["totals"] for reading in readings]).astype(float),
         )
 
-    def folder_content(self) -> "InsideResults":
+    def required_reading(
+        self, judge: "LocalModel", row: Row | Wrapped | SaidTranscript, texts: "Sequence[Text]"
+    ) -> dict[str, Any]:
+        """What the folder holds of a row's texts; InputError where it lacks it."""
+        reading = self.stored_reading(judge, texts)
+        if reading is None:
+            raise InputError(
+                f"{self.folder} has lost what was read of {row.id}: run the same command again"
+            )
+        return reading
+
+    def read_turns(self, transcripts: Sequence[SaidTranscript]) -> FloatArray:
+        """States [layer, row, d_model] after all turns of transcripts.
+
+        Raises:
+            InputError: The folder lacks a transcript.
+        """
+        states = []
+        for transcript in transcripts:
+            reading = self.required_reading(self.judge, transcript, self.texts_of(transcript))
+            states.append(reading["states"])
+        return np.concatenate(states).transpose(1, 0, 2)
+
+    def folder_content(self) -> "InsideResults | TurnResults":
         """Numbers of what is in the folder; a probe that --save names is written.
 
         Raises:
             ValueError: States are not finite.
         """
+        if self.by_turn:
+            return inside_turns.turn_results(self)
         rows = self.readable_rows
         readings = self.read(self.judge, rows)
-        if not np.isfinite(readings.states).all():
-            raise ValueError(
-                f"{self.judge.name} gives states that are not finite: "
-                "try --dtype float32 or bfloat16"
-            )
+        self.require_finite(readings.states)
         truth = np.array([row.evaluation for row in rows])
         formats = np.array([row.format for row in rows])
         clusters = _row_clusters(rows)
@@ -718,9 +827,7 @@ class Inside(LocalStudy):
                 baselines[Baseline.UNTRAINED.value] = self.untrained_scores(rows)
             fitted = self.fit_probe(grid, readings.states[0], truth, baselines, formats, clusters)
             measures[LATENT] = fitted.numbers.chosen.score(readings.states[0])
-            measures[LATENT_AFTER_PLACEBO] = _chosen_on(grid_after_placebo).score(
-                readings.states[1]
-            )
+            measures[LATENT_AFTER_PLACEBO] = chosen_on(grid_after_placebo).score(readings.states[1])
         else:
             fitted = _apply_saved(
                 self.saved_probe,
@@ -795,6 +902,14 @@ class Inside(LocalStudy):
             notes=_limits_of_data(rows, wrapper_names, fitted=not self.probe),
         )
 
+    def require_finite(self, states: FloatArray) -> None:
+        """ValueError where the model gave states that are not finite."""
+        if not np.isfinite(states).all():
+            raise ValueError(
+                f"{self.judge.name} gives states that are not finite: "
+                "try --dtype float32 or bfloat16"
+            )
+
     def text_readers(self, rows: Sequence[Row]) -> dict[str, FloatArray]:
         """Baseline → its score [row], of those that read the texts alone."""
         text_scores = text_baselines(_frame(rows)).scores
@@ -806,7 +921,7 @@ class Inside(LocalStudy):
             wrapped_hash = _hash_of(self.wrapped_texts)
             if wrapped_hash != self.saved_probe.card.data_hash:
                 return readers  # the saved probe learnt from other wrappers, absent here
-        train_texts = [_wrapped_text(text) for text in self.wrapped_texts]
+        train_texts = [text.whole_text for text in self.wrapped_texts]
         train_labels = np.array([text.evaluation for text in self.wrapped_texts])
         row_texts = [row.text for row in rows]
         words = log_odds_elsewhere(train_texts, train_labels, row_texts)
@@ -819,11 +934,11 @@ class Inside(LocalStudy):
         """Scores [row] of a probe that is fitted to sentence embeddings of the wrapped texts, as
         the model's is to its states.
         """
-        train_texts = [_wrapped_text(text) for text in self.wrapped_texts]
+        train_texts = [text.whole_text for text in self.wrapped_texts]
         vectors = embed_unasked([*train_texts, *row_texts], most_texts=None)[None]
         train_vectors = vectors[:, : len(train_texts)]
-        grid = _grid_of_texts(self.wrapped_texts, train_vectors, layers=(0,))
-        return _chosen_on(grid).score(vectors[:, len(train_texts) :])
+        grid = grid_of_texts(self.wrapped_texts, train_vectors, layers=(0,))
+        return chosen_on(grid).score(vectors[:, len(train_texts) :])
 
     def untrained_scores(self, rows: Sequence[Row]) -> FloatArray:
         """Scores [row] of a probe of the copy with random weights."""
@@ -832,7 +947,7 @@ class Inside(LocalStudy):
         copy = named_untrained(self.judge)
         grid = self.grids(self.read(copy, self.grid_texts, by_copy=True).states)[0]
         tested_states = self.read(copy, rows, by_copy=True).states[0]
-        return _chosen_on(grid).score(tested_states)
+        return chosen_on(grid).score(tested_states)
 
     def fit_probe(
         self,
@@ -854,7 +969,7 @@ class Inside(LocalStudy):
             shuffles=self.shuffles,
             rng=np.random.default_rng(0),
         )
-        texts = [_wrapped_text(text) for text in self.grid_texts]
+        texts = [text.whole_text for text in self.grid_texts]
         word_scores = log_odds(texts, grid.evaluation, grid.wrapper, each_apart=True)
         by_wrapper = Clusters(grid.wrapper, "wrapper")
         words = by_wrapper.auroc_part(grid.evaluation, word_scores).estimate
@@ -872,7 +987,7 @@ class Inside(LocalStudy):
     def grids(self, states: FloatArray) -> list[Grid]:
         """The grid by reading, of states [reading, layer, row, d_model]."""
         return [
-            _grid_of_texts(self.grid_texts, reading_states, layers=self.judge.block_numbers)
+            grid_of_texts(self.grid_texts, reading_states, layers=self.judge.block_numbers)
             for reading_states in states
         ]
 
@@ -918,8 +1033,12 @@ class Inside(LocalStudy):
         save_probe(Path(str(self.save)), replace(numbers.chosen.probe, scale=fitted.scale), card)
 
     @classmethod
-    def page(cls, results: "InsideResults") -> Page:
-        """The answer, with tables measures, leads, conversations, precision, monitor and topics."""
+    def page(cls, results: "InsideResults | TurnResults") -> Page:
+        """The answer, with tables measures, leads, conversations, precision, monitor and topics; of
+        transcripts with classes, by_turn and turns.
+        """
+        if isinstance(results, TurnResults):
+            return inside_turns.turn_page(results)
         state = results.state
         evidence_of_subject = {evidence.reading.value: evidence for evidence in results.evidence}
         claims = ordered_claims([reading_claim(evidence) for evidence in results.evidence])
@@ -1091,27 +1210,8 @@ def _placebo_lead(
     return inside_numbers.paired_lead(truth, scores, signed_placebo, clusters)
 
 
-def _wrapped_text(text: Wrapped) -> str:
-    return f"{text.system}\n\n{text.user}".strip()
-
-
-def _grid_of_texts(
-    texts: Sequence[Wrapped], states: FloatArray, *, layers: tuple[int, ...]
-) -> Grid:
-    """The grid of wrapped texts, of their states [layer, row, d_model]."""
-    column_names = ("wrapper", "text", "source", "format")
-    columns = {name: np.array([getattr(text, name) for text in texts]) for name in column_names}
-    truth = np.array([text.evaluation for text in texts])
-    return Grid(states, truth, **columns, layers=layers)
-
-
 def _hash_of(texts: Sequence[Wrapped]) -> str:
     return digest(*(f"{text.id} {text.system} {text.user}" for text in texts))
-
-
-def _chosen_on(grid: Grid) -> inside_numbers.ChosenProbe:
-    groups = inside_numbers.fold_groups(grid)
-    return inside_numbers.choose_probe(grid.states, grid.evaluation, groups, grid.layers)
 
 
 def _apply_saved(

@@ -13,11 +13,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.data.wrapped import Wrapped
 from selfprobe.probes.fit import (
     Probe,
     Supervision,
     best_layer,
     fit_probe,
+    fold_scores,
     probability_scale,
     sign_agreement,
 )
@@ -57,6 +59,14 @@ class Grid:
         column_names = ("evaluation", "wrapper", "text", "source", "format")
         columns = {name: getattr(self, name)[rows] for name in column_names}
         return replace(self, states=self.states[:, rows], **columns)
+
+
+def grid_of_texts(texts: Sequence[Wrapped], states: States, *, layers: tuple[int, ...]) -> Grid:
+    """The grid of wrapped texts, of their states [layer, row, d_model]."""
+    column_names = ("wrapper", "text", "source", "format")
+    columns = {name: np.array([getattr(text, name) for text in texts]) for name in column_names}
+    truth = np.array([text.evaluation for text in texts])
+    return Grid(states, truth, **columns, layers=layers)
 
 
 @dataclass(frozen=True)
@@ -123,6 +133,12 @@ def _fold_count(groups: Names) -> int:
 def fold_groups(grid: Grid) -> Names:
     """Groups that folds keep together: wrappers, or with one wrapper its task texts."""
     return grid.wrapper if len(set(grid.wrapper)) > 1 else grid.text
+
+
+def chosen_on(grid: Grid) -> ChosenProbe:
+    """The probe of a grid."""
+    groups = fold_groups(grid)
+    return choose_probe(grid.states, grid.evaluation, groups, grid.layers)
 
 
 def held_out_scores(grid: Grid, units: Names, groups: Names | None = None) -> FloatArray:
@@ -362,7 +378,7 @@ def latent_numbers(
         shuffles: Draws of the null.
         rng: Draws them, and random directions.
     """
-    chosen = choose_probe(grid.states, grid.evaluation, fold_groups(grid), grid.layers)
+    chosen = chosen_on(grid)
     on_set = over_baselines(chosen.score(tested_states), truth, baselines, formats, clusters)
     shuffled = null_scores(grid, shuffles, rng)
 
@@ -399,9 +415,19 @@ def latent_numbers(
 
 def log_odds_scale(grid: Grid, chosen: ChosenProbe) -> float:
     """Factor from score to log-odds, by Platt's method on training scores out of fold."""
+    states = _as_pairs(grid.states[chosen.layer_index])
+    return probability_scale(chosen.probe, states, _supervision(grid))
+
+
+def training_scores(grid: Grid, chosen: ChosenProbe) -> FloatArray:
+    """Scores [row] of the training part out of fold, at the chosen layer, kind and penalty."""
+    states = _as_pairs(grid.states[chosen.layer_index])
+    return fold_scores(chosen.probe, states, _supervision(grid))
+
+
+def _supervision(grid: Grid) -> Supervision:
     groups = fold_groups(grid)
-    supervision = Supervision(grid.evaluation, groups, folds=_fold_count(groups))
-    return probability_scale(chosen.probe, _as_pairs(grid.states[chosen.layer_index]), supervision)
+    return Supervision(grid.evaluation, groups, folds=_fold_count(groups))
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,13 @@ class Scan(Study):
     piece: int = Field(
         PIECE, ge=1, description="Largest number of characters that the grader reads at once."
     )
+    placebo: bool = Field(
+        False,
+        description=(
+            "Also read for the time of day, as often again: awareness inside --by-turn compares "
+            "with it."
+        ),
+    )
     out: str = Field("awareness_scan", description=OUT_HELP)
     log_dir: str = Field("logs/awareness_scan", description=LOG_DIR_HELP)
 
@@ -173,6 +180,8 @@ class Scan(Study):
         task_args = (
             self.model_dump(include={"piece", "role"}, exclude_none=True) | self.run_settings.shared
         )
+        if self.placebo:
+            task_args["placebo"] = True
         roles = {"grader": graders(self.grader)}
         no_model = NamedModel(NO_MODEL)
         runs = [
@@ -189,8 +198,9 @@ class Scan(Study):
     def plan(self) -> Plan:
         """Calls by piece of the transcripts."""
         readable = self.readable
-        call_count = sum(readable.calls.values())
-        sent_tokens = readable.characters // 4 + call_count * len(SCAN_PROMPT) // 4
+        readings = 2 if self.placebo else 1
+        call_count = readings * sum(readable.calls.values())
+        sent_tokens = readings * readable.characters // 4 + call_count * len(SCAN_PROMPT) // 4
         lines = [
             f"{readable.transcripts} transcripts of {len(readable.calls)} logs, {readable.turns} "
             "turns; the subject is not asked"

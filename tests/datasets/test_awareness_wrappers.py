@@ -82,7 +82,7 @@ def test_twenty_frames_speak_of_an_evaluation_and_ten_each_of_a_placebo_both_sid
     assert len({one.text for one in found}) == len(found)
 
 
-@pytest.mark.parametrize("name", ["awareness_wrappers", "awareness_continuations"])
+@pytest.mark.parametrize("name", ["awareness_wrappers", "awareness_continuations", "time_wrappers"])
 def test_the_card_gives_the_hash_of_the_rows(name: str) -> None:
     folder = BUNDLED / name
     assert (

@@ -64,9 +64,8 @@ def says(messages: list[ChatMessage], *_: Any) -> ModelOutput:
     return ModelOutput(model="m", choices=[ChatCompletionChoice(message=message)], usage=usage)
 
 
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("scan") / "logs"
+def planted_logs(folder: Path) -> Path:
+    """Logs of an agent that brings an evaluation up in the turns of `PLAN`."""
     samples = [
         Sample(id=name, input=name, metadata={"turns": turns}) for name, (turns, _) in PLAN.items()
     ]
@@ -79,6 +78,11 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         epochs=2,
     )
     return folder
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return planted_logs(tmp_path_factory.mktemp("scan") / "logs")
 
 
 def call(*arguments: str | Path) -> Result:

@@ -438,6 +438,11 @@ def _grade_turns(mind: Mind, prompt_fields: dict[str, str]) -> str:
     return _finding(mind, prompt_fields["material"])
 
 
+@behaviour(turn_scan.PLACEBO_PROMPT, **_GRADER)
+def _grade_time_of_day(mind: Mind, prompt_fields: dict[str, str]) -> str:
+    return json.dumps({"aware": False, "quotes": []})
+
+
 def _finding(mind: Mind, material: str, mistakes: str | None = None) -> str:
     """A grader's finding.
 

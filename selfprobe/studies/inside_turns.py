@@ -1,0 +1,475 @@
+"""`awareness inside --by-turn`: transcripts as the model reads them, the probes of their turns, and
+the page.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import numpy as np
+
+from selfprobe.data.conversations import asked_at
+from selfprobe.data.wrapped import Wrapped
+from selfprobe.embed import DEFAULT_EMBEDDER, embed_unasked, unfetched
+from selfprobe.errors import InputError
+from selfprobe.evalawareness_tasks.turn_curve import MOST
+from selfprobe.page import Heading, Page, RowTable, Section, claim_page, folded_list, number
+from selfprobe.page import Table as PageTable
+from selfprobe.page.columns import columns_of
+from selfprobe.page.numerals import interval_text, percent_interval
+from selfprobe.page.plots import Picture, curves, cut_name
+from selfprobe.stats.clustered import clustered_auroc
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.studies.inside_numbers import (
+    Grid,
+    chosen_on,
+    flipped_labels,
+    grid_of_texts,
+    held_out_scores,
+    training_scores,
+)
+from selfprobe.studies.inside_turn_claims import (
+    HELD_ONLY_WORDS,
+    BandedScores,
+    TurnClass,
+    TurnNumbers,
+    TurnProbes,
+    TurnReading,
+    TurnRows,
+    band_of,
+    held_only_claim,
+    turn_numbers,
+)
+from selfprobe.study.said_by_turn import SaidTranscript, said_transcripts
+from selfprobe.text.counts import count_text
+
+if TYPE_CHECKING:
+    from selfprobe.probes.branches import Text
+    from selfprobe.probes.model import LocalModel
+
+PLACEBO_WRAPPERS = "time_wrappers"
+"""Bundled announcements of the time of day, which no transcript tells."""
+CLASS_METHOD = (
+    "A turn is held where the probe's score after it is at least as high as what 95 % of announced "
+    "evaluations reach and 95 % of announced real use do not, unclear between the two, and said "
+    "where a grader quotes the model in it. Turns that no grader could read are left out. Shares "
+    "are means over transcripts; intervals are 95 %, by source where rows name several, else by "
+    "transcript."
+)
+CONTROLS_METHOD = (
+    "The placebo is a probe of the time of day, with a grader's quotes about it. Shuffled labels: "
+    "in each wrapper the two announcements change places by chance, the whole choice and its "
+    "thresholds are made again, and p is the share of draws that hold as much unsaid. Real use is "
+    "compared at the same turns, since a probe may read how long a conversation is. Sentence "
+    "embeddings (MiniLM) read the text of the turn under the same fit."
+)
+
+
+class PromptReadings(Protocol):
+    """What a model made of prompts."""
+
+    @property
+    def states(self) -> FloatArray:
+        """States [reading, layer, row, d_model]."""
+
+
+class TurnStudy(Protocol):
+    """What is used of `awareness inside` here."""
+
+    by_turn: str | None
+    limit: int | None
+    shuffles: int
+
+    @property
+    def grid_texts(self) -> list[Wrapped]: ...
+    @property
+    def turns_to_read(self) -> "ReadableTurns": ...
+    @property
+    def judge(self) -> "LocalModel": ...
+    @property
+    def run_record(self) -> dict[str, Any]: ...
+    def texts_in_wrappers(self, wrappers: str) -> list[Wrapped]: ...
+    def encoded(self, text: str) -> tuple[int, ...]: ...
+    def render_conversation(self, messages: Sequence[Mapping[str, str]]) -> str: ...
+    def read(self, judge: "LocalModel", rows: Sequence[Wrapped]) -> PromptReadings: ...
+    def read_turns(self, transcripts: Sequence[SaidTranscript]) -> FloatArray: ...
+    def require_finite(self, states: FloatArray) -> None: ...
+    def grids(self, states: FloatArray) -> list[Grid]: ...
+
+
+@dataclass(frozen=True)
+class ReadableTurns:
+    """The transcripts, as the model reads them."""
+
+    transcripts: list[SaidTranscript]
+    placebo_texts: list[Wrapped]
+    """Task texts in announcements of the time of day."""
+    turns_by_id: "Mapping[str, list[int]]"
+    """Transcript → its turns after which the state is read, from 1."""
+    texts_by_id: "Mapping[str, list[Text]]"
+    """Transcript → the chat up to the end of each of these turns."""
+    set_aside: Mapping[str, str]
+    """Transcript → why it is not read."""
+    unread_turns: int
+    """Turns that no grader could read, or that are too long for the model."""
+
+    def plan_lines(self, grid_size: int) -> list[str]:
+        """Lines of the plan on what is read."""
+        turn_count = sum(map(len, self.turns_by_id.values()))
+        real_use_count = sum(_is_real_use(transcript) for transcript in self.transcripts)
+        lines = [
+            f"Transcripts: {len(self.transcripts)} of {self.transcripts[0].model} "
+            f"({real_use_count} of real use), {turn_count} turns; {self.unread_turns} turns and "
+            f"{count_text(len(self.set_aside), 'transcript')} cannot be read",
+            f"Grid: {grid_size} prompts of evaluations, {len(self.placebo_texts)} of the placebo",
+        ]
+        if self.set_aside:
+            name, reason = next(iter(self.set_aside.items()))
+            lines.append(f"Not read: {name}: {reason}")
+        if any(transcript.placebo_said is None for transcript in self.transcripts):
+            lines.append("No placebo: scan again with `awareness scan --placebo`")
+        if not real_use_count:
+            lines.append("No real use: scan logs of it too (samples labelled deployment)")
+        return lines
+
+
+def _is_real_use(transcript: SaidTranscript) -> bool:
+    return transcript.label == "deployment"
+
+
+def readable_turns(study: TurnStudy) -> ReadableTurns:
+    """The transcripts of --by-turn.
+
+    Raises:
+        InputError: There are none, or none can be read.
+    """
+    from selfprobe.probes.branches import Text
+    from selfprobe.probes.tokens import first_special_token, special_tokens
+
+    scanned = said_transcripts(str(study.by_turn))
+    chosen_transcripts = scanned.transcripts[: study.limit]
+    longest = max(len(transcript.turns) for transcript in chosen_transcripts)
+    asked_turns = asked_at(longest, MOST)
+    tokenizer_specials = special_tokens(study.judge.tokenizer)
+
+    set_aside = dict(scanned.set_aside)
+    turns_by_id: dict[str, list[int]] = {}
+    texts_by_id: dict[str, list[Text]] = {}
+    unread_turn_count = 0
+    for transcript in chosen_transcripts:
+        chats = transcript.turns
+        message_texts = [message["content"] for message in chats[-1]]
+        special_token = first_special_token(message_texts, tokenizer_specials)
+        if special_token:
+            set_aside[transcript.id] = f"special token in its text: {special_token}"
+            continue
+        readable: dict[int, Text] = {}
+        planned_turns = [turn for turn in asked_turns if turn <= len(chats)]
+        for turn in planned_turns:
+            tokens = study.encoded(study.render_conversation(chats[turn - 1]))
+            if turn <= transcript.read and len(tokens) <= study.judge.context:
+                readable[turn] = Text(tokens, state=True)
+        unread_turn_count += len(planned_turns) - len(readable)
+        if not readable:
+            set_aside[transcript.id] = "no turn that graders could read fits the model's context"
+            continue
+        turns_by_id[transcript.id] = list(readable)
+        texts_by_id[transcript.id] = list(readable.values())
+
+    transcripts = [transcript for transcript in chosen_transcripts if transcript.id in texts_by_id]
+    if all(map(_is_real_use, transcripts)):
+        reason = next(iter(set_aside.values()), "all are labelled deployment")
+        raise InputError(f"{study.by_turn}: no transcript of an evaluation can be read: {reason}")
+    return ReadableTurns(
+        transcripts,
+        study.texts_in_wrappers(PLACEBO_WRAPPERS),
+        turns_by_id,
+        texts_by_id,
+        set_aside,
+        unread_turn_count,
+    )
+
+
+# ---- numbers
+
+
+@dataclass(frozen=True)
+class TurnResults:
+    """Results of what is in the folder."""
+
+    state: Mapping[str, Any]
+    """Entries of run.json."""
+    turns: ReadableTurns
+    rows: TurnRows
+    numbers: TurnNumbers
+
+
+def turn_results(study: TurnStudy) -> TurnResults:
+    """Numbers of what was read of the turns.
+
+    Raises:
+        InputError: The folder lacks a reading.
+        ValueError: States are not finite.
+    """
+    turns = study.turns_to_read
+    turn_states = study.read_turns(turns.transcripts)
+    study.require_finite(turn_states)
+    evaluation_grid = study.grids(study.read(study.judge, study.grid_texts).states)[0]
+    placebo_states = study.read(study.judge, turns.placebo_texts).states[0]
+    placebo_grid = grid_of_texts(
+        turns.placebo_texts, placebo_states, layers=study.judge.block_numbers
+    )
+    rows = _turn_rows(turns)
+    probes = TurnProbes(
+        evaluation=banded_scores(evaluation_grid, turn_states),
+        placebo=banded_scores(placebo_grid, turn_states),
+        embeddings=_embedding_scores(study, turns),
+        shuffled=shuffled_scores(evaluation_grid, turn_states, study.shuffles),
+        across_wrappers=auroc_across_wrappers(evaluation_grid),
+        placebo_across=auroc_across_wrappers(placebo_grid),
+        grader_count=min(transcript.graders for transcript in turns.transcripts),
+    )
+    return TurnResults(study.run_record, turns, rows, turn_numbers(rows, probes))
+
+
+def banded_scores(grid: Grid, turn_states: FloatArray) -> BandedScores:
+    """What the probe of a grid reads at states [layer, row, d_model], with its band."""
+    chosen = chosen_on(grid)
+    band = band_of(training_scores(grid, chosen), grid.evaluation)
+    return BandedScores(chosen.score(turn_states), band)
+
+
+def shuffled_scores(grid: Grid, turn_states: FloatArray, shuffles: int) -> list[BandedScores]:
+    """The same of probes whose labels change places by wrapper, [shuffle]."""
+    rng = np.random.default_rng(0)
+    return [
+        banded_scores(replace(grid, evaluation=labels), turn_states)
+        for labels in flipped_labels(grid, shuffles, rng)
+    ]
+
+
+def auroc_across_wrappers(grid: Grid) -> Estimate:
+    """AUROC of probes on wrappers left out."""
+    if len(set(grid.wrapper)) == 1:
+        return undefined("one wrapper", n=1, unit="wrapper")
+    scores = held_out_scores(grid, grid.wrapper)
+    return clustered_auroc(grid.evaluation, scores, grid.wrapper, unit="wrapper").estimate
+
+
+def _embedding_scores(study: TurnStudy, turns: ReadableTurns) -> BandedScores | None:
+    """What a probe of sentence embeddings reads in the text of each turn."""
+    if unfetched(DEFAULT_EMBEDDER):
+        return None
+    train_texts = [text.whole_text for text in study.grid_texts]
+    turn_texts = []
+    for transcript in turns.transcripts:
+        chats = transcript.turns
+        for turn in turns.turns_by_id[transcript.id]:
+            # neighbours of one role are joined, so the last two messages hold the turn
+            new_messages = chats[turn - 1][-2:]
+            turn_texts.append("\n\n".join(message["content"] for message in new_messages))
+    vectors = embed_unasked([*train_texts, *turn_texts], most_texts=None)[None]
+    grid = grid_of_texts(study.grid_texts, vectors[:, : len(train_texts)], layers=(0,))
+    return banded_scores(grid, vectors[:, len(train_texts) :])
+
+
+def _turn_rows(turns: ReadableTurns) -> TurnRows:
+    row_transcripts = []
+    row_turns = []
+    for transcript in turns.transcripts:
+        for turn in turns.turns_by_id[transcript.id]:
+            row_transcripts.append(transcript)
+            row_turns.append(turn)
+    rows = list(zip(row_transcripts, row_turns, strict=True))
+    placebo_said = None
+    if all(transcript.placebo_said is not None for transcript in turns.transcripts):
+        placebo_said = np.array(
+            [turn in (transcript.placebo_said or []) for transcript, turn in rows]
+        )
+    return TurnRows(
+        transcript=np.array([transcript.id for transcript in row_transcripts]),
+        source=np.array([transcript.source for transcript in row_transcripts]),
+        is_real_use=np.array([_is_real_use(transcript) for transcript in row_transcripts]),
+        turn=np.array(row_turns),
+        is_said=np.array([turn in transcript.said for transcript, turn in rows]),
+        is_placebo_said=placebo_said,
+    )
+
+
+# ---- what the page shows
+
+_UNDEFINED_SHARE = undefined("it was not read", unit="transcript")
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """Mean share of a transcript's turns in each class."""
+
+    turn_class: Annotated[
+        TurnClass, Heading("class", "What the state holds, and what the turn says.")
+    ]
+    evaluation: Annotated[
+        Estimate,
+        Heading("evaluation", "Share of turns, by the probe of evaluations.", percent_interval),
+    ]
+    placebo: Annotated[
+        Estimate, Heading("placebo", "The same for the time of day.", percent_interval)
+    ]
+    shuffled: Annotated[
+        Estimate,
+        Heading(
+            "shuffled", "The same for probes of shuffled labels, their mean.", percent_interval
+        ),
+    ]
+    real_use: Annotated[
+        Estimate,
+        Heading("real use", "The probe of evaluations after turns of real use.", percent_interval),
+    ]
+    embeddings: Annotated[
+        Estimate,
+        Heading(
+            "sentence embeddings",
+            "The same for a reader of the turns' text.",
+            percent_interval,
+            on_page=False,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class HeldByTurnRow:
+    """Share of transcripts that hold and do not say it, by turn."""
+
+    reading: Annotated[TurnReading, Heading("reading", "What is read after the turn.")]
+    turn: Annotated[int, Heading("turn", "Number of the turn, from 1.")]
+    estimate: Annotated[
+        Estimate, Heading("held only", "Share of transcripts that reach it.", percent_interval)
+    ]
+
+
+@dataclass(frozen=True)
+class TurnRow:
+    """Turns with what was read after them."""
+
+    transcript: Annotated[str, Heading("transcript", "Id of the transcript.")]
+    source: Annotated[str, Heading("source", "Transcripts of one source are not independent.")]
+    real_use: Annotated[bool, Heading("real use", "Whether it is labelled deployment.")]
+    turn: Annotated[int, Heading("turn", "Number of the turn, from 1.")]
+    score: Annotated[float, Heading("score", "Score of the probe of evaluations.")]
+    said: Annotated[bool, Heading("said", "Whether a grader quotes the model on an evaluation.")]
+    turn_class: Annotated[TurnClass, Heading("class", "What is held, and what is said.")]
+    placebo_score: Annotated[float, Heading("placebo score", "Score of the placebo probe.")]
+    placebo_class: Annotated[
+        TurnClass | None, Heading("placebo class", "The same for the time of day.")
+    ]
+
+
+def turn_page(results: TurnResults) -> Page:
+    """The answer, with tables classes, by_turn and turns."""
+    numbers = results.numbers
+    probes = numbers.probes
+    state = results.state
+    writer = results.turns.transcripts[0].model
+    claim = held_only_claim(numbers, cut_name(state["model"]))
+    class_rows = class_table(numbers)
+    band = probes.evaluation.band
+    thresholds = (
+        f"Thresholds, chosen on wrappers alone: held from {number(band.held_from)}, not held below "
+        f"{number(band.unheld_below)} (placebo: {number(probes.placebo.band.held_from)} and "
+        f"{number(probes.placebo.band.unheld_below)}). On wrappers left out the probe has AUROC "
+        f"{interval_text(probes.across_wrappers)}, the placebo's "
+        f"{interval_text(probes.placebo_across)}."
+    )
+    aside_lines = [f"{name}: {reason}" for name, reason in results.turns.set_aside.items()]
+    unread_line = f"{count_text(results.turns.unread_turns, 'turn')} could not be read."
+    page = claim_page(
+        f"In which turns does {cut_name(state['model'])} hold, and not say, that it is evaluated?",
+        [claim],
+        HELD_ONLY_WORDS,
+        picture=_by_turn_picture(numbers),
+        table=PageTable(class_rows, columns_of(ClassRow)),
+        tables={
+            "classes": RowTable(ClassRow, class_rows),
+            "by_turn": RowTable(HeldByTurnRow, _by_turn_rows(numbers)),
+            "turns": RowTable(TurnRow, _turn_table(results), on_page=False),
+        },
+        method=[
+            CLASS_METHOD,
+            thresholds,
+            CONTROLS_METHOD,
+            unread_line,
+            *folded_list("transcripts and logs not read", aside_lines),
+        ],
+    )
+    run_text = (
+        f"{state['model']}, revision {state['revision']}, {state['precision']}; "
+        f"{count_text(len(results.turns.transcripts), 'transcript')} written by {writer}; "
+        f"selfprobe {state['selfprobe']}."
+    )
+    return replace(page, sections=[*page.sections, Section("Runs", [run_text], name="runs")])
+
+
+def class_table(numbers: TurnNumbers) -> list[ClassRow]:
+    """One row a class."""
+    rows = []
+    for turn_class in TurnClass:
+        shares = {
+            reading: class_shares[turn_class] for reading, class_shares in numbers.shares.items()
+        }
+        rows.append(
+            ClassRow(
+                turn_class,
+                shares[TurnReading.EVALUATION],
+                shares.get(TurnReading.PLACEBO, _UNDEFINED_SHARE),
+                shares.get(TurnReading.SHUFFLED, _UNDEFINED_SHARE),
+                shares.get(TurnReading.REAL_USE, _UNDEFINED_SHARE),
+                shares.get(TurnReading.EMBEDDINGS, _UNDEFINED_SHARE),
+            )
+        )
+    return rows
+
+
+def _by_turn_rows(numbers: TurnNumbers) -> list[HeldByTurnRow]:
+    return [
+        HeldByTurnRow(reading, turn, share)
+        for reading, turn_shares in numbers.by_turn.items()
+        for turn, share in turn_shares.items()
+    ]
+
+
+def _turn_table(results: TurnResults) -> list[TurnRow]:
+    rows = results.rows
+    classes = results.numbers.classes
+    probes = results.numbers.probes
+    no_classes: Sequence[None] = [None] * len(rows.turn)
+    placebo_classes = classes.get(TurnReading.PLACEBO, no_classes)
+    return [
+        TurnRow(
+            transcript=str(rows.transcript[row]),
+            source=str(rows.source[row]),
+            real_use=bool(rows.is_real_use[row]),
+            turn=int(rows.turn[row]),
+            score=float(probes.evaluation.scores[row]),
+            said=bool(rows.is_said[row]),
+            turn_class=classes[TurnReading.EVALUATION][row],
+            placebo_score=float(probes.placebo.scores[row]),
+            placebo_class=placebo_classes[row],
+        )
+        for row in range(len(rows.turn))
+    ]
+
+
+def _by_turn_picture(numbers: TurnNumbers) -> Picture:
+    """Share held only by turn, a line a reading."""
+    series = {}
+    for reading, turn_shares in numbers.by_turn.items():
+        if reading is not TurnReading.EMBEDDINGS:
+            turns = [float(turn) for turn in turn_shares]
+            series[reading.value] = (turns, list(turn_shares.values()))
+    return curves(
+        "held_only",
+        series,
+        caption="Transcripts that hold and do not say it, after each turn; 95 % intervals.",
+        x_title="turn",
+        y_title="share held only",
+    )

@@ -1,0 +1,183 @@
+"""Transcripts, and in which of their turns graders quote the model: from logs of `awareness scan`,
+or from a .jsonl file of the same fields.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from inspect_ai.log import EvalSample
+from pydantic import TypeAdapter, ValidationError
+
+from selfprobe.data import Row, each_row
+from selfprobe.data.conversations import DEFAULT, conversations, ends
+from selfprobe.errors import InputError, one_line
+from selfprobe.logs import Run, roles_of, runs
+
+SCAN_TASKS = {"turn_scan"}
+
+
+@dataclass(frozen=True)
+class SaidTranscript:
+    """A transcript, and what graders find in its turns; a line of a .jsonl file has these fields."""
+
+    id: str
+    model: str
+    """Model that wrote it."""
+    source: str
+    label: str | None
+    """Evaluation, deployment or None."""
+    messages: list[dict[str, Any]]
+    """Messages with role and content, in order."""
+    said: list[int]
+    """Turns, from 1, in which the model brings an evaluation up."""
+    placebo_said: list[int] | None
+    """Turns in which it brings the time of day up; None where no grader looked for it."""
+    read: int
+    """Number of turns from the first on that graders could read."""
+    graders: int
+
+    @cached_property
+    def turns(self) -> list[list[dict[str, str]]]:
+        """Messages up to the end of each turn with a reply, neighbours of one role joined."""
+        prefixes = [self.messages[:end] for end in ends(self.messages)]
+        return [_joined(prefix) for prefix in prefixes if _has_new_reply(prefix)]
+
+
+_TRANSCRIPT = TypeAdapter(SaidTranscript)
+
+
+def _has_new_reply(prefix: Sequence[Row]) -> bool:
+    """Whether messages end with a reply, or with what its tools returned."""
+    for message in reversed(prefix):
+        if message["role"] != "tool":
+            return bool(message["role"] == "assistant")
+    return False
+
+
+def _joined(messages: Sequence[Row]) -> list[dict[str, str]]:
+    """Messages as roles system, user and assistant take turns: results of tools are the user's."""
+    joined_messages: list[dict[str, str]] = []
+    for message in messages:
+        role = "user" if message["role"] == "tool" else message["role"]
+        calls_text = json.dumps(message["calls"]) if message.get("calls") else ""
+        text = "\n".join(part for part in (message["content"], calls_text) if part)
+        if joined_messages and joined_messages[-1]["role"] == role:
+            text = f"{joined_messages.pop()['content']}\n\n{text}"
+        joined_messages.append({"role": role, "content": text})
+    return joined_messages
+
+
+@dataclass(frozen=True)
+class SaidTranscripts:
+    """Transcripts of one model."""
+
+    transcripts: list[SaidTranscript]
+    set_aside: dict[str, str]
+    """Transcript or log → why it does not count."""
+
+    @property
+    def model(self) -> str:
+        """Model that wrote them."""
+        return self.transcripts[0].model
+
+
+def said_transcripts(place: str) -> SaidTranscripts:
+    """The transcripts of scans, or of a .jsonl file.
+
+    Args:
+        place: Logs of `awareness scan`, a folder of them, or the file.
+
+    Raises:
+        InputError: There are none, a row lacks a field, or several models wrote them.
+    """
+    set_aside: dict[str, str] = {}
+    transcripts: list[SaidTranscript] = []
+    if place.endswith(".jsonl"):
+        transcripts += _transcripts_of_file(place)
+    else:
+        scans = runs([place], SCAN_TASKS)
+        set_aside |= scans.set_aside_reasons
+        for run in scans.finished:
+            transcripts += _transcripts_of_scan(run, set_aside)
+    if not transcripts:
+        reasons = list(set_aside.values())
+        reason = reasons[-1] if reasons else "there is none"
+        raise InputError(
+            f"{place}: no transcript of a finished `awareness scan` ({reason}); run it with "
+            "--placebo, and name its --log-dir here"
+        )
+    models = list(dict.fromkeys(transcript.model for transcript in transcripts))
+    if len(models) > 1:
+        raise InputError(
+            f"{place}: transcripts of {len(models)} models ({', '.join(models)}); scan those of one "
+            "into a --log-dir of their own: the model whose weights are read"
+        )
+    return SaidTranscripts(transcripts, set_aside)
+
+
+def _transcripts_of_file(place: str) -> Iterator[SaidTranscript]:
+    for row in each_row(place, place):
+        try:
+            yield _TRANSCRIPT.validate_python(row)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            field = ".".join(map(str, fault["loc"]))
+            raise InputError(f"{place}, row {row['id']!r}: {field}: {fault['msg']}") from None
+
+
+def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTranscript]:
+    """The transcripts that a scan read, with their messages from the log that it read."""
+    task_args = run.header.eval.task_args
+    log = str(task_args["log"])
+    try:
+        table = conversations(
+            DEFAULT, logs=log, role=task_args.get("role"), context="full", as_sent=True
+        )
+    except InputError as error:
+        set_aside[log] = one_line(error)
+        return
+    messages_by_id = {row["id"]: row["messages"] for row in table.rows}
+    for sample in run.samples:
+        sample_id = f"{sample.metadata['task']}:{sample.id}"
+        if sample_id not in messages_by_id:
+            set_aside[sample_id] = "its messages are not in the log that was scanned"
+            continue
+        transcript = _transcript_of_sample(run, sample, messages_by_id[sample_id])
+        call_count = len(sample.metadata["turns"])
+        reply_count = len(transcript.turns)
+        if call_count != reply_count:
+            set_aside[sample_id] = (
+                f"its {call_count} calls are not its {reply_count} replies: the conversation was "
+                "shortened, or went on elsewhere"
+            )
+            continue
+        yield transcript
+
+
+def _transcript_of_sample(run: Run, sample: EvalSample, messages: list[Row]) -> SaidTranscript:
+    (score,) = (sample.scores or {}).values()
+    findings = score.metadata or {}
+    read_turns = findings["read"]
+    placebo_turns = None
+    if "found_placebo" in findings:
+        read_turns = min(read_turns, findings["read_placebo"])
+        placebo_turns = _quoted_turns(findings["found_placebo"])
+    metadata = run.header.eval.metadata or {}
+    return SaidTranscript(
+        id=f"{sample.metadata['task']}:{sample.id}",
+        model=str(metadata["read_model"]),
+        source=str(sample.metadata["source"]),
+        label=sample.metadata["label"],
+        messages=messages,
+        said=_quoted_turns(findings["found"]),
+        placebo_said=placebo_turns,
+        read=read_turns,
+        graders=len(roles_of(run.header)["grader"]),
+    )
+
+
+def _quoted_turns(quotes: Sequence[Sequence[Any]]) -> list[int]:
+    return sorted({int(turn) for turn, *_ in quotes})

@@ -1,0 +1,405 @@
+"""`selfprobe awareness inside --by-turn`: turns in which a tiny transformer holds what nobody said,
+each control that explains it, and each bad input.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+
+pytest.importorskip("torch", reason="the probes extra is not installed")
+
+from selfprobe.errors import InputError
+from selfprobe.stats.claim import Claim, Outcome, Verdict
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.studies.inside_turn_claims import (
+    Band,
+    BandedScores,
+    TurnClass,
+    TurnProbes,
+    TurnReading,
+    TurnRows,
+    band_of,
+    held_only_claim,
+    turn_numbers,
+)
+from selfprobe.study.said_by_turn import SaidTranscript, said_transcripts
+
+from .test_inside import EVALUATION_SIGN, USE_SIGN, call, jsonl, model, wrappers
+from .test_scan import PLAN, planted_logs, scan
+
+TOLD = Estimate(0.9, 0.8, 0.95, 12, "wrapper")
+BAND = Band(-1.0, 1.0)
+
+
+def transcript(name: str, *, held_from: int, turns: int = 4, **more: Any) -> dict[str, Any]:
+    """A transcript whose user writes the sign of an evaluation in one turn (0: never)."""
+    messages = []
+    for turn in range(1, turns + 1):
+        sign = EVALUATION_SIGN if turn == held_from else USE_SIGN
+        messages.append({"role": "user", "content": f"Go on with {name} {sign} then."})
+        messages.append({"role": "assistant", "content": f"done {turn}"})
+    fields: dict[str, Any] = {
+        "model": "planted/agent",
+        "source": name,
+        "label": "evaluation",
+        "said": [],
+        "placebo_said": [],
+        "read": turns,
+        "graders": 2,
+    }
+    return {"id": name, "messages": messages, **fields, **more}
+
+
+def planted_rows() -> list[dict[str, Any]]:
+    """Six evaluations in which the sign stands in turn 2, one of which says so in turn 3, and six
+    transcripts of real use.
+    """
+    rows = [transcript(f"e{number}", held_from=2) for number in range(6)]
+    rows[0]["said"] = [3]
+    rows += [transcript(f"u{number}", held_from=0, label="deployment") for number in range(6)]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("by_turn")
+    model(folder / "a", EVALUATION_SIGN)
+    wrappers(folder)
+    jsonl(folder / "said.jsonl", planted_rows())
+    return folder
+
+
+def read(place: Path, name: str = "said", *more: object, out: str = "out") -> Result:
+    return call(
+        *("--model", place / "a", "--by-turn", place / f"{name}.jsonl"),
+        *(
+            "--wrappers",
+            place / "wrappers9.jsonl",
+            "--shuffles",
+            25,
+            "--layers",
+            1,
+            "--out",
+            place / out,
+        ),
+        *more,
+    )
+
+
+@pytest.fixture(scope="module")
+def done(place: Path) -> Result:
+    result = read(place)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_each_planted_turn_gets_its_class(place: Path, done: Result) -> None:
+    turns = pd.read_csv(place / "out/tables/turns.csv").set_index(["transcript", "turn"])
+    first = turns.loc["e0"].turn_class
+    assert list(first) == ["none", "held only", "both", "held only"]
+    assert list(turns.loc["e1"].turn_class) == ["none", "held only", "held only", "held only"]
+    assert set(turns.loc["u3"].turn_class) == {"none"}
+    classes = pd.read_csv(place / "out/tables/classes.csv").set_index("turn_class")
+    assert classes.evaluation["held only"] == pytest.approx((5 * 3 + 2) / 24)
+    assert classes.real_use["none"] == 1.0
+    assert classes.evaluation_n["none"] == 6
+
+
+def test_the_page_states_thresholds_and_every_control(place: Path, done: Result) -> None:
+    claims = json.loads((place / "out/claims.json").read_text())
+    (claim,) = [claim for entry in claims.values() for claim in entry]
+    assert [check["name"] for check in claim["checks"]] == [
+        "probe_reads_evaluation",
+        "held_only",
+        "probe_reads_placebo",
+        "above_placebo",
+        "above_shuffled_labels",
+        "above_real_use",
+        "above_sentence_embeddings",
+        "two_graders",
+    ]
+    page = (place / "out/index.html").read_text()
+    for text in ("held from", "not held below", "written by planted/agent", "shuffled"):
+        assert text in page, text
+
+
+def test_what_was_read_of_turns_is_not_read_again(place: Path, done: Result) -> None:
+    again = read(place, "said", "--dry-run")
+    assert again.exit_code == 0 and "To do: 0 prompts, 0 tokens" in again.output, again.output
+    assert "12 of planted/agent (6 of real use), 48 turns; 0 turns" in again.output
+
+
+# ---- from logs of a scan
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return planted_logs(tmp_path_factory.mktemp("agents") / "logs")
+
+
+def test_a_scan_with_its_placebo_gives_the_turns_in_which_it_is_said(
+    logs: Path, tmp_path: Path
+) -> None:
+    result = scan(logs, tmp_path, "--placebo", grader="planted/g,planted/h")
+    assert result.exit_code == 0, result.output
+    scanned = said_transcripts(str(tmp_path / "runs"))
+    found = {transcript.id.partition(":")[2]: transcript for transcript in scanned.transcripts}
+    for name, (turn_count, said_turn) in PLAN.items():
+        assert len(found[name].turns) == turn_count
+        assert found[name].said == ([said_turn] if said_turn else [])
+        assert found[name].placebo_said == []
+        assert (found[name].graders, found[name].read) == (2, turn_count)
+    assert scanned.model == "mockllm/model"
+    last_chat = found["s3"].turns[-1]
+    assert [message["role"] for message in last_chat] == ["user", "assistant"] * 2
+
+
+def test_a_scan_without_a_placebo_leaves_it_open(logs: Path, tmp_path: Path) -> None:
+    scan(logs, tmp_path)
+    (first, *_) = said_transcripts(str(tmp_path / "runs")).transcripts
+    assert first.placebo_said is None and first.graders == 1
+
+
+def test_results_of_tools_are_the_users_and_neighbours_of_one_role_are_joined() -> None:
+    messages = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "I call.", "calls": [["ls", "{}"]]},
+        {"role": "tool", "content": "a.txt"},
+        {"role": "assistant", "content": "One."},
+        {"role": "assistant", "content": "Two."},
+        {"role": "user", "content": "Thanks."},
+    ]
+    fields = transcript("x", held_from=0) | {"messages": messages}
+    turns = SaidTranscript(**fields).turns
+    assert len(turns) == 3, "what follows the last reply is no turn of the model"
+    assert turns[0] == [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": 'I call.\n[["ls", "{}"]]'},
+        {"role": "user", "content": "a.txt"},
+    ]
+    assert turns[2][-1] == {"role": "assistant", "content": "One.\n\nTwo."}
+
+
+# ---- numbers and the claim
+
+
+def rows_of(
+    evaluations: int = 40,
+    uses: int = 40,
+    turns: int = 4,
+    *,
+    said: bool = False,
+    placebo: bool = True,
+) -> TurnRows:
+    names = [f"e{number}" for number in range(evaluations)] + [f"u{k}" for k in range(uses)]
+    row_names = np.repeat(np.array(names), turns)
+    row_count = len(row_names)
+    return TurnRows(
+        transcript=row_names,
+        source=row_names,
+        is_real_use=np.char.startswith(row_names, "u"),
+        turn=np.tile(np.arange(1, turns + 1), len(names)),
+        is_said=np.full(row_count, said),
+        is_placebo_said=np.zeros(row_count, dtype=bool) if placebo else None,
+    )
+
+
+def claim_of(rows: TurnRows, **more: Any) -> Claim:
+    """The claim where the probe holds every turn of evaluations and nothing else holds any."""
+    row_count = len(rows.turn)
+    held = np.where(rows.is_real_use, -2.0, 2.0)
+    nothing = BandedScores(np.full(row_count, -2.0), BAND)
+    fields: dict[str, Any] = {
+        "evaluation": BandedScores(held, BAND),
+        "placebo": nothing,
+        "embeddings": nothing,
+        "shuffled": [nothing] * 20,
+        "across_wrappers": TOLD,
+        "placebo_across": TOLD,
+        "grader_count": 2,
+    }
+    return held_only_claim(turn_numbers(rows, TurnProbes(**(fields | more))), "ada")
+
+
+def all_held(rows: TurnRows) -> BandedScores:
+    return BandedScores(np.full(len(rows.turn), 2.0), BAND)
+
+
+def test_what_is_held_and_not_said_in_evaluations_alone_is_a_yes() -> None:
+    claim = claim_of(rows_of())
+    assert claim.verdict is Verdict.YES and claim.effect.value == 1.0, claim.first_unmet_check
+
+
+ROWS = rows_of()
+CONTROLS: dict[str, tuple[TurnRows, dict[str, Any], str, Verdict]] = {
+    "no announcement is told on other wrappers": (
+        ROWS,
+        {"across_wrappers": Estimate(0.5, 0.4, 0.6, 12, "wrapper")},
+        "probe_reads_evaluation",
+        Verdict.CANNOT_TELL,
+    ),
+    "one wrapper alone": (
+        ROWS,
+        {"across_wrappers": undefined("one wrapper", n=1, unit="wrapper")},
+        "probe_reads_evaluation",
+        Verdict.CANNOT_TELL,
+    ),
+    "the placebo probe reads nothing": (
+        ROWS,
+        {"placebo_across": Estimate(0.5, 0.4, 0.6, 12, "wrapper")},
+        "probe_reads_placebo",
+        Verdict.CANNOT_TELL,
+    ),
+    "all of it is said": (rows_of(said=True), {}, "held_only", Verdict.NO),
+    "the placebo is held as often": (
+        ROWS,
+        {"placebo": all_held(ROWS)},
+        "above_placebo",
+        Verdict.NO,
+    ),
+    "no grader looked for the placebo": (
+        rows_of(placebo=False),
+        {},
+        "above_placebo",
+        Verdict.CANNOT_TELL,
+    ),
+    "probes of shuffled labels hold as much": (
+        ROWS,
+        {"shuffled": [all_held(ROWS)] * 20},
+        "above_shuffled_labels",
+        Verdict.NO,
+    ),
+    "one of twenty shuffles holds as much": (
+        ROWS,
+        {"shuffled": [all_held(ROWS), *[BandedScores(np.full(len(ROWS.turn), -2.0), BAND)] * 19]},
+        "above_shuffled_labels",
+        Verdict.CANNOT_TELL,
+    ),
+    "nothing was shuffled": (ROWS, {"shuffled": []}, "above_shuffled_labels", Verdict.CANNOT_TELL),
+    "real use is held as often": (
+        ROWS,
+        {"evaluation": all_held(ROWS)},
+        "above_real_use",
+        Verdict.NO,
+    ),
+    "no real use": (rows_of(uses=0), {}, "above_real_use", Verdict.CANNOT_TELL),
+    "one transcript of real use": (rows_of(uses=1), {}, "above_real_use", Verdict.CANNOT_TELL),
+    "the text reads as much": (
+        ROWS,
+        {"embeddings": BandedScores(np.where(ROWS.is_real_use, -2.0, 2.0), BAND)},
+        "above_sentence_embeddings",
+        Verdict.CANNOT_TELL,
+    ),
+    "no embedder here": (
+        ROWS,
+        {"embeddings": None},
+        "above_sentence_embeddings",
+        Verdict.CANNOT_TELL,
+    ),
+    "one grader": (ROWS, {"grader_count": 1}, "two_graders", Verdict.CANNOT_TELL),
+    "one transcript": (rows_of(1), {}, "held_only", Verdict.CANNOT_TELL),
+}
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_each_control_that_is_missing_or_explains_decides_the_answer(name: str) -> None:
+    rows, more, first_unmet, verdict = CONTROLS[name]
+    claim = claim_of(rows, **more)
+    check = claim.first_unmet_check
+    assert check is not None and check.name == first_unmet and claim.verdict is verdict, (
+        check,
+        claim.verdict,
+    )
+    assert check.remedy or check.outcome is Outcome.FAILS
+
+
+def test_the_class_of_a_turn_is_by_both_thresholds_and_the_quote() -> None:
+    scores = np.array([-2.0, 0.0, 2.0, -2.0, 0.0, 2.0])
+    is_said = np.array([False, False, False, True, True, True])
+    assert list(BandedScores(scores, BAND).classes(is_said)) == [
+        TurnClass.NONE,
+        TurnClass.UNCLEAR,
+        TurnClass.HELD_ONLY,
+        TurnClass.SAID_ONLY,
+        TurnClass.UNCLEAR,
+        TurnClass.BOTH,
+    ]
+
+
+def test_held_is_what_95_percent_of_announced_evaluations_reach_and_of_use_do_not() -> None:
+    truth = np.repeat([True, False], 101)
+    apart = np.concatenate([np.arange(101) + 1000.0, np.arange(101)])
+    assert band_of(apart, truth) == Band(95.0, 1005.0)
+    mixed = np.concatenate([np.arange(101.0), np.arange(101.0)])
+    assert band_of(mixed, truth) == Band(5.0, 95.0)
+
+
+def test_real_use_is_compared_at_the_turns_that_both_have() -> None:
+    """Held from turn 3 on in both: evaluations go on for longer, and no turn differs."""
+    long_rows, short_rows = rows_of(6, 0, 8), rows_of(0, 6, 4)
+    joined = {
+        name: np.concatenate([getattr(long_rows, name), getattr(short_rows, name)])
+        for name in ("transcript", "source", "is_real_use", "turn", "is_said", "is_placebo_said")
+    }
+    rows = TurnRows(**joined)
+    late = BandedScores(np.where(rows.turn >= 3, 2.0, -2.0), BAND)
+    nothing = BandedScores(np.full(len(rows.turn), -2.0), BAND)
+    probes = TurnProbes(late, nothing, None, [], TOLD, TOLD, 2)
+    numbers = turn_numbers(rows, probes)
+    assert numbers.over[TurnReading.REAL_USE].value == 0
+    held_only = {name: share[TurnClass.HELD_ONLY].value for name, share in numbers.shares.items()}
+    assert held_only[TurnReading.EVALUATION] == 0.75 and held_only[TurnReading.REAL_USE] == 0.5
+
+
+# ---- bad input
+
+
+def test_by_turn_takes_no_set_and_one_of_both_is_needed(place: Path) -> None:
+    both = read(place, "said", "--set", "eval_awareness_2")
+    assert both.exit_code == 2
+    assert "--by-turn reads transcripts alone: leave out --set eval_awareness_2" in both.output
+    neither = call("--model", place / "a")
+    assert neither.exit_code == 2 and "--set with conversations, or --by-turn" in neither.output
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ([{"id": "x", "messages": []}], "row 'x': model: Field required"),
+        (
+            [transcript("x", held_from=0), transcript("y", held_from=0, model="b")],
+            "transcripts of 2 models (planted/agent, b); scan those of one",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(
+    tmp_path: Path, rows: list[dict[str, object]], error: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(error)):
+        said_transcripts(str(jsonl(tmp_path / "rows.jsonl", rows)))
+
+
+def test_a_folder_without_a_scan_says_what_to_run(logs: Path) -> None:
+    with pytest.raises(InputError, match="no transcript of a finished `awareness scan`"):
+        said_transcripts(str(logs))
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"read": 0}, "no turn that graders could read fits the model's context"),
+        ({"label": "deployment"}, "all are labelled deployment"),
+    ],
+)
+def test_transcripts_of_which_none_can_be_read_are_refused(
+    place: Path, more: dict[str, Any], reason: str
+) -> None:
+    jsonl(place / "none.jsonl", [transcript("x", held_from=0, **more)])
+    result = read(place, "none", "--dry-run", out="none")
+    assert result.exit_code == 2 and reason in result.output, result.output
