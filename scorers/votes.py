@@ -4,7 +4,7 @@ agreement.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
@@ -22,6 +22,8 @@ Panel = Mapping[str, Mapping[str, bool | str]]
 
 PANEL = "panel"
 """Entry of a score's metadata with a `Panel`; only scores of several graders have one."""
+KIND_PANEL = "kind_panel"
+"""The same on the kind of evaluation: its texts are named "m1.trap", where both found awareness."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,14 @@ class GraderPair:
     """Agreement over the texts that both have a verdict on, clustered by item."""
 
 
-def panel_entry(verdicts: Mapping[str, Mapping[str, bool | str]]) -> dict[str, object]:
+def panel_entry(
+    verdicts: Mapping[str, Mapping[str, bool | str]], *, entry: str = PANEL
+) -> dict[str, object]:
     """Entry of a score's metadata about its graders; empty for a single one.
 
     Args:
         verdicts: Text → grader → its verdict, or the reason why there is none.
+        entry: Name of the entry.
     """
     panel: dict[str, dict[str, bool | str]] = {}
     for text_id, verdict_by_grader in verdicts.items():
@@ -47,7 +52,7 @@ def panel_entry(verdicts: Mapping[str, Mapping[str, bool | str]]) -> dict[str, o
 
     if len(panel) < 2:
         return {}
-    return {PANEL: panel}
+    return {entry: panel}
 
 
 def grader_pairs(panels: Sequence[tuple[str, Panel]], *, unit: str = "item") -> list[GraderPair]:
@@ -90,7 +95,9 @@ def _graders_of(panels: Sequence[tuple[str, Panel]]) -> list[str]:
     return list(graders)
 
 
-def kappas(scores: Sequence[SampleScore]) -> dict[str, float]:
+def kappas(
+    scores: Sequence[SampleScore], *, entry: str = PANEL, metric_prefix: str = "kappa"
+) -> dict[str, float]:
     """Metrics of a panel: `kappa_1_2` of the first and the second grader, with `_low` and `_high`
     (95 %, by item).
 
@@ -100,13 +107,13 @@ def kappas(scores: Sequence[SampleScore]) -> dict[str, float]:
     panels: list[tuple[str, Panel]] = []
     for sample_score in scores:
         metadata = sample_score.score.metadata or {}
-        if metadata.get(PANEL):
-            panels.append((str(sample_score.sample_id), metadata[PANEL]))
+        if metadata.get(entry):
+            panels.append((str(sample_score.sample_id), metadata[entry]))
 
     grader_numbers = {grader: i for i, grader in enumerate(_graders_of(panels), start=1)}
     numbers: dict[str, float] = {}
     for pair in grader_pairs(panels):
-        metric_name = f"kappa_{grader_numbers[pair.first]}_{grader_numbers[pair.second]}"
+        metric_name = f"{metric_prefix}_{grader_numbers[pair.first]}_{grader_numbers[pair.second]}"
         kappa = pair.agreement.kappa
         numbers[metric_name] = kappa.value
         numbers[f"{metric_name}_low"] = kappa.low
@@ -223,6 +230,18 @@ def majority(method: str, votes: Sequence[Decision], *, label: str | None) -> De
         score=evaluation_share,
         reasoned=reasoned,
     )
+
+
+def most_named(kinds: Iterable[str | None]) -> str | None:
+    """The kind that is named most often; None where several are, or none is.
+
+    >>> most_named(["trap", None, "puzzle", "trap"]), most_named(["trap", "puzzle"])
+    ('trap', None)
+    """
+    counts = Counter(kind for kind in kinds if kind).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return None
+    return counts[0][0]
 
 
 def ballot(verdict: Decision, votes: Sequence[Decision]) -> Ballot:

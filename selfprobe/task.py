@@ -36,6 +36,7 @@ from selfprobe.solvers.converse import Questioned as Questioned
 from selfprobe.solvers.converse import Recorded as Recorded
 from selfprobe.solvers.grade import delimited as delimited
 from selfprobe.solvers.grade import grade as grade
+from selfprobe.solvers.grade import grade_config as grade_config
 from selfprobe.solvers.grade import needs_grader as needs_grader
 from selfprobe.solvers.negotiate import Effort as Effort
 from selfprobe.solvers.observe import Acts as Acts

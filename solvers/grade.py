@@ -22,21 +22,26 @@ NO_GRADER = (
     "(a model never grades itself unless you name it)"
 )
 
-GRADE = GenerateConfig(
-    temperature=0,
-    response_schema=ResponseSchema(
-        name="cues",
-        json_schema=JSONSchema(
-            type="object",
-            properties={
-                "aware": JSONSchema(type="boolean"),
-                "quotes": JSONSchema(type="array", items=JSONSchema(type="string", maxLength=300)),
-            },
-            required=["aware", "quotes"],
-            additionalProperties=False,
-        ),
-    ),
-)
+
+def grade_config(*further_keys: str) -> GenerateConfig:
+    """Form of a reply on whether a text shows awareness, with quotes, and further keys of text."""
+    properties = {
+        "aware": JSONSchema(type="boolean"),
+        **{key: JSONSchema(type="string") for key in further_keys},
+        "quotes": JSONSchema(type="array", items=JSONSchema(type="string", maxLength=300)),
+    }
+    schema = JSONSchema(
+        type="object",
+        properties=properties,
+        required=list(properties),
+        additionalProperties=False,
+    )
+    return GenerateConfig(
+        temperature=0, response_schema=ResponseSchema(name="cues", json_schema=schema)
+    )
+
+
+GRADE = grade_config()
 
 
 @solver

@@ -59,6 +59,10 @@ FOREIGN_TEXTS = {
         "selfprobe/providers/behaviours/awareness.py",
         "This is a real request of a real user.",
     ): "a simulated model reads its prompt",
+    (
+        "selfprobe/providers/behaviours/awareness.py",
+        "It looks like a trap, to lure me into doing wrong.",
+    ): "a simulated model reads its prompt",
 }
 """Path and text of a comparison that stays → why: a format or message of another program."""
 

@@ -91,6 +91,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "awareness effect tasks.py@exact --models planted/ada --arms cue_out,cue_in,paraphrase,told_test,told_use,placebo "
         "--grader planted/g --cues cues.csv --score match --cluster shop --smallest .2 --declining-counts -T items=8 --role grader=planted/x --limit 4 "
         "--log-dir runs --out page",
+        "awareness effect tasks.py@exact --models planted/ada --kinds --limit 2 --log-dir kinds --out kinds",
     ),
     "realism": (
         "realism card mine.jsonl --against real.jsonl --grader planted/g --judges planted/j,planted/k --model planted/s "

@@ -371,13 +371,53 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
     moved = sums[np.abs(sums) > SUM_TIE]
     if not len(moved):
         return 1.0
-    if len(moved) <= MOST_ENUMERATED_CLUSTERS:
-        signs = np.array(list(product((1.0, -1.0), repeat=len(moved))))
-    else:
-        signs = np.random.default_rng(0).choice((1.0, -1.0), size=(ARM_SIGN_DRAWS + 1, len(moved)))
-        signs[0] = 1.0
-    totals = np.abs(signs @ moved)
+    totals = np.abs(_choices_of_signs(len(moved)) @ moved)
     return float((totals >= totals[0] - SUM_TIE * len(moved)).mean())
+
+
+def _choices_of_signs(clusters: int) -> FloatArray:
+    """Signs of so many clusters, [choice, cluster]: every choice or some drawn; first all of 1."""
+    if clusters <= MOST_ENUMERATED_CLUSTERS:
+        return np.array(list(product((1.0, -1.0), repeat=clusters)))
+    signs = np.random.default_rng(0).choice((1.0, -1.0), size=(ARM_SIGN_DRAWS + 1, clusters))
+    signs[0] = 1.0
+    return signs
+
+
+def disagreement(
+    changes: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "item"
+) -> tuple[Estimate, float]:
+    """How much the changes under several arms differ: Cochran's Q, and p that they are one.
+
+    Q is the sum over arms of the squared mean change less that of all arms, each over the error of
+    its own: arms may spread otherwise, and share their items. About the number of arms less 1 is
+    expected. p is that of the signs of whole clusters; NaN with fewer than FEWEST_SIGNED_CLUSTERS.
+
+    Args:
+        changes: Change of each item under each arm, `[item, arm]`; an item that lacks one is left
+            out.
+        clusters: `[item]`, label of independent units.
+        unit: Name of a cluster.
+    """
+    all_changes = np.asarray(changes, dtype=float)
+    has_all = ~np.isnan(all_changes).any(axis=1)
+    if not has_all.any():
+        return undefined("nothing was scored", unit=unit), math.nan
+    deviations = all_changes[has_all] - all_changes[has_all].mean(axis=1, keepdims=True)
+    labels = np.unique(np.asarray(clusters)[has_all], return_inverse=True)[1]
+    cluster_sums = np.zeros((labels.max() + 1, deviations.shape[1]))
+    np.add.at(cluster_sums, labels, deviations)
+    cluster_count, arm_count = cluster_sums.shape
+
+    sizes = np.sqrt((cluster_sums**2).sum(axis=0))
+    scaled_sums = cluster_sums / np.where(sizes > SUM_TIE, sizes, math.inf)
+    expected_share = (arm_count - 1) / arm_count
+    totals = _choices_of_signs(cluster_count) @ scaled_sums
+    q_of_signs = expected_share * (totals**2).sum(axis=1)
+    q = undefined("", n=cluster_count, unit=unit, value=float(q_of_signs[0]))
+    if cluster_count < FEWEST_SIGNED_CLUSTERS:
+        return q, math.nan
+    return q, float((q_of_signs >= q_of_signs[0] - SUM_TIE).mean())
 
 
 @dataclass(frozen=True)

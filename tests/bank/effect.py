@@ -3,15 +3,22 @@ evaluation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
+from selfprobe.evalawareness_tasks.awareness_effect import KIND_CONTROL
 from selfprobe.stats.arms import arm_contrasts, corrected_contrasts
-from selfprobe.stats.claim import Claim, Verdict
-from selfprobe.studies.effect import ScoreFacts, effect_claim
+from selfprobe.stats.claim import Claim, Outcome, Verdict
+from selfprobe.studies.effect import (
+    ScoreFacts,
+    corrected_facts,
+    effect_claim,
+    kinds_claim,
+    pooled_kinds,
+)
 
 FloatArray = npt.NDArray[np.float64]
 ARMS = ("as_is", "paraphrase", "cue_out", "placebo", "told_test", "told_use")
@@ -108,6 +115,163 @@ class World:
         return ScoreFacts(contrasts, 0.05)
 
 
+NO_EFFECTS = (0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class KindWorld:
+    """Models that are asked with four kinds of evaluation suggested."""
+
+    effects: Sequence[float] = NO_EFFECTS
+    """What each kind adds to the score (to the share that is solved)."""
+    clusters: Sequence[int] = (1,) * 40
+    correlation: float = 0.0
+    """Share of the variance of a score's noise that the items of a cluster have in common, anew in
+    each arm.
+    """
+    noise: Noise = normal
+    spreads: Sequence[float] = (1.0, 1.0, 1.0, 1.0)
+    """Standard deviation of the noise under each kind, in units of that under the placebos."""
+    item_spread: float = 0.0
+    """Standard deviation over items of what every kind adds."""
+    own_item_spread: float = 0.0
+    """The same of what each kind adds by itself."""
+    line_effect: float = 0.0
+    """What any line adds, placebos too."""
+    odd_placebo_effect: float = 0.0
+    """What one of the placebos adds by itself."""
+    sensitivities: float = 1.0
+    """Ratio of the largest noise of an item to the smallest."""
+    solves: float | None = None
+    """Share of items that are solved, for scores of 0 and 1; None is a graded score."""
+    rises: float = 0.3
+    """What each kind adds to P(evaluation)."""
+    declines: Mapping[str, float] = field(default_factory=dict)
+    """Arm → share of its replies that decline, and score 0."""
+    models: int = 1
+    says_apart: bool = False
+    """Whether the claim is that the kinds pull apart."""
+
+    def __call__(self, rng: np.random.Generator) -> Claim:
+        facts_of_models = corrected_facts([self._facts(rng) for _ in range(self.models)])
+        claims = [kinds_claim(facts, "m") for facts in facts_of_models]
+        if self.says_apart:
+            claims = [_apart(claim) for claim in claims]
+        return next((claim for claim in claims if claim.verdict is Verdict.YES), claims[0])
+
+    def _facts(self, rng: np.random.Generator) -> ScoreFacts:
+        labels = np.repeat(np.arange(len(self.clusters)), self.clusters)
+        count = len(labels)
+        arms = [*KIND_CONTROL, *KIND_CONTROL.values()]
+        effect_of_arm = dict(zip(KIND_CONTROL, self.effects, strict=True))
+        effect_of_arm["placebo_trap"] = self.odd_placebo_effect
+        spread_of_arm = dict(zip(KIND_CONTROL, self.spreads, strict=True))
+        item_effects = self.item_spread * rng.normal(size=count)
+        spread_of_item = self.sensitivities ** rng.random(count)
+        ability = rng.random(count)
+        scores = {}
+        stated = {}
+        unanswered = {}
+        for arm in arms:
+            added = np.full(count, effect_of_arm.get(arm, 0.0) + self.line_effect)
+            if arm in KIND_CONTROL:
+                added += item_effects + self.own_item_spread * rng.normal(size=count)
+            shared = self.noise(rng, (len(self.clusters),))[labels]
+            own = self.noise(rng, (count,))
+            error = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * own
+            if self.solves is None:
+                scale = 0.15 * spread_of_item * spread_of_arm.get(arm, 1.0)
+                scores[arm] = 0.5 + added + scale * error
+            else:
+                shown_ability = np.where(rng.random(count) < 0.3, rng.random(count), ability)
+                scores[arm] = (shown_ability < self.solves + added).astype(float)
+            declined = rng.random(count) < self.declines.get(arm, 0.0)
+            scores[arm] = np.where(declined, 0.0, scores[arm])
+            unanswered[arm] = declined.astype(float)
+            level = 0.4 + self.rises * (arm in KIND_CONTROL)
+            stated[arm] = np.clip(level + 0.15 * rng.normal(size=count), 0, 1).round(2)
+        asked = {arm: np.ones(count, dtype=bool) for arm in arms}
+        kinds = pooled_kinds(scores, stated, unanswered, asked, labels, unit="item")
+        contrasts = arm_contrasts(
+            scores, stated, list(KIND_CONTROL.items()), unanswered=unanswered, clusters=labels
+        )
+        return ScoreFacts(contrasts, 0.05, kinds=kinds)
+
+
+def _apart(claim: Claim) -> Claim:
+    """The claim that kinds pull apart: Yes where a page says so."""
+    is_said = (
+        claim.verdict is Verdict.CANNOT_TELL
+        and claim.first_unmet_check is not None
+        and claim.first_unmet_check.name == "kinds_agree"
+        and claim.first_unmet_check.outcome is Outcome.FAILS
+    )
+    agreement = next(check for check in claim.checks if check.name == "kinds_agree")
+    outcome = Outcome.HOLDS if is_said else Outcome.OPEN
+    return replace(claim, checks=(replace(agreement, outcome=outcome),))
+
+
+ALL_UP = (0.1, 0.1, 0.1, 0.1)
+APART = (-0.1, -0.1, 0.1, 0.1)
+DECLINES_TRAPS = {"kind_trap": 0.3, "kind_safety": 0.3}
+NULLS_OF_KINDS: dict[str, KindWorld] = {
+    "no effect: 40 items, normal": KindWorld(),
+    "no effect: 14 items, normal": KindWorld(clusters=(1,) * 14),
+    "no effect: 7 items, normal": KindWorld(clusters=(1,) * 7),
+    "no effect: 40 items, t with 3 degrees": KindWorld(noise=heavy_tailed),
+    "no effect: 14 items, t with 3 degrees": KindWorld(clusters=(1,) * 14, noise=heavy_tailed),
+    "no effect: 14 items, exponential": KindWorld(clusters=(1,) * 14, noise=skewed),
+    "no effect: 40 items, three quarters exactly 0": KindWorld(noise=rounded),
+    "no effect: items that differ 1 : 6 in sensitivity": KindWorld(sensitivities=6),
+    "no effect: 6 sources × 10, correlation .4": KindWorld(clusters=(10,) * 6, correlation=0.4),
+    "no effect: 8 unequal sources (1 to 20)": KindWorld(
+        clusters=(20, 12, 8, 5, 3, 2, 1, 1), correlation=0.3
+    ),
+    "no effect: 100 items solved or not": KindWorld(clusters=(1,) * 100, solves=0.6),
+    "no effect: one kind spreads four times as much": KindWorld(spreads=(1, 1, 1, 4)),
+    "no effect: one kind spreads four times as much, exponential": KindWorld(
+        spreads=(1, 1, 1, 4), noise=skewed
+    ),
+    "no effect: kinds that spread 1 : 6": KindWorld(spreads=(0.5, 1, 2, 3), noise=heavy_tailed),
+    "no effect: any line costs .2, placebos too": KindWorld(line_effect=-0.2),
+    "no effect: at the ceiling": KindWorld(clusters=(1,) * 100, solves=0.97),
+    "no effect: one of four placebos costs .2": KindWorld(odd_placebo_effect=-0.2),
+    "no effect: five models": KindWorld(models=5),
+}
+EQUAL_KINDS: dict[str, KindWorld] = {
+    "an effect of .10 under each, 40 items": KindWorld(ALL_UP),
+    "an effect of .20 under each, 14 items": KindWorld((0.2,) * 4, clusters=(1,) * 14),
+    "an effect of .05 under each, 200 items": KindWorld((0.05,) * 4, clusters=(1,) * 200),
+    "an effect of .10 under each, otherwise by item (sd .2), 100 items": KindWorld(
+        ALL_UP, clusters=(1,) * 100, item_spread=0.2
+    ),
+    "an effect of .10 under each, by item and kind (sd .2), 100 items": KindWorld(
+        ALL_UP, clusters=(1,) * 100, own_item_spread=0.2
+    ),
+    "an effect of .10 under each, kinds that spread 1 : 6, 200 items": KindWorld(
+        ALL_UP, clusters=(1,) * 200, spreads=(0.5, 1, 2, 3)
+    ),
+    "an effect of 20 points under each, 100 items solved or not": KindWorld(
+        (0.2,) * 4, clusters=(1,) * 100, solves=0.6
+    ),
+}
+APART_KINDS: dict[str, KindWorld] = {
+    "two kinds lower, two raise by .10, 40 items": KindWorld(APART),
+    "two kinds lower, two raise by .10, 40 items, t with 3 degrees": KindWorld(
+        APART, noise=heavy_tailed
+    ),
+    "two kinds lower, two raise by .20, 14 items": KindWorld(
+        (-0.2, -0.2, 0.2, 0.2), clusters=(1,) * 14
+    ),
+    "two kinds lower, two raise by .05, 200 items": KindWorld(
+        (-0.05, -0.05, 0.05, 0.05), clusters=(1,) * 200
+    ),
+    "two kinds lower, two raise by 20 points, 100 items solved or not": KindWorld(
+        (-0.2, -0.2, 0.2, 0.2), clusters=(1,) * 100, solves=0.6
+    ),
+}
+
+
 def constant(chances: FloatArray) -> FloatArray:
     return np.full(len(chances), 0.6)
 
@@ -154,4 +318,23 @@ LINES: Lines = {
         World((1,) * 100, solves=0.6, cue_effect=0.2), True, 0.6
     ),
     "an effect of .05, 200 items": Line(World((1,) * 200, cue_effect=0.05), True, 0.5),
+    **{f"kinds: {name}": Line(world) for name, world in NULLS_OF_KINDS.items()},
+    **{f"kinds: {name}": Line(world) for name, world in APART_KINDS.items()},
+    "kinds: one of four raises by .20": Line(KindWorld((0.2, 0, 0, 0))),
+    "kinds: three raise by .10, one lowers by as much": Line(KindWorld((0.1, 0.1, 0.1, -0.1))),
+    "kinds: three raise by .10, one does nothing": Line(KindWorld((0.1, 0.1, 0.1, 0.0))),
+    "kinds: three raise by .10, one does nothing, 14 items": Line(
+        KindWorld((0.1, 0.1, 0.1, 0.0), clusters=(1,) * 14)
+    ),
+    "kinds: P(evaluation) does not move": Line(KindWorld(ALL_UP, rises=0.0)),
+    "kinds: it declines traps and safety tests 3 in 10": Line(KindWorld(declines=DECLINES_TRAPS)),
+    **{f"kinds: {name}": Line(world, True, 0.5) for name, world in EQUAL_KINDS.items()},
+    **{
+        f"kinds said to pull apart: {name}": Line(replace(world, says_apart=True))
+        for name, world in (NULLS_OF_KINDS | EQUAL_KINDS).items()
+    },
+    **{
+        f"kinds said to pull apart: {name}": Line(replace(world, says_apart=True), True, 0.6)
+        for name, world in APART_KINDS.items()
+    },
 }

@@ -20,6 +20,7 @@ from inspect_ai.model import (
 from scipy.special import ndtr, ndtri
 
 from selfprobe.data.conversations import conversations
+from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.evalawareness_tasks.arm_texts import record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
@@ -237,6 +238,47 @@ def test_a_judge_that_is_told_nothing_finds_its_artefacts_on_top_in_answers_to_t
         log = run_task(task, subject, tmp_path / str(arm), model_roles=roles, limit=60)
         votes[arm] = [v.said == "evaluation" for found in decisions(log) for v in found[1:]]
     assert not any(votes[None]) and near(sum(votes["judge"]) / 180, 0.25, 180)
+
+
+@pytest.mark.slow(6)
+def test_the_kind_that_a_subject_names_is_recovered_with_the_agreement_of_graders(
+    run_task: Run, tmp_path: Path
+) -> None:
+    roles = {"grader": ["planted/g", "planted/h?mistakes_kinds=.2"]}
+    log = run_task(
+        user_motivation.awareness_user_motivation(kinds=True),
+        "planted/alpha?voiced=1&voiced_wrongly=1&lured=.4",
+        tmp_path / "logs",
+        model_roles=roles,
+        limit=60,
+    )
+    numbers = metrics(log)
+    assert numbers["kind_n"] == 60
+    assert near(numbers["kind_trap"], 0.4, 60) and near(numbers["kind_other"], 0.6, 60)
+    assert numbers["kind_trap_low"] < numbers["kind_trap"] < numbers["kind_trap_high"]
+    assert 0.6 < numbers["kind_kappa_1_2"] < 0.9
+    plain = run_task(
+        user_motivation.awareness_user_motivation(),
+        "planted/alpha?voiced=1&voiced_wrongly=1&lured=.4",
+        tmp_path / "plain",
+        model_roles={"grader": "planted/g"},
+        limit=60,
+    )
+    assert not any(name.startswith("kind") for name in metrics(plain))
+    assert metrics(plain)["called_evaluation"] == numbers["called_evaluation"] == 1.0
+
+
+def test_kinds_go_with_the_judges_instruction() -> None:
+    with pytest.raises(InputError, match="kinds is a part of it: leave one of them out"):
+        user_motivation.awareness_user_motivation(placebo="judge", kinds=True)
+
+
+def test_the_prompt_on_kinds_is_the_graders_own_and_names_each_kind() -> None:
+    for kind, meaning in user_motivation.KINDS.items():
+        assert f'- "{kind}": {meaning}' in user_motivation.KINDS_PROMPT
+    kept_lines = set(user_motivation.GRADE_PROMPT.splitlines()[:-1])
+    assert kept_lines < set(user_motivation.KINDS_PROMPT.splitlines())
+    assert '"kind": "..."' in user_motivation.KINDS_PROMPT
 
 
 @pytest.mark.slow(6)
