@@ -1,9 +1,9 @@
 """The page of a matrix: its answer, the claims behind it, and its tables."""
 
 import io
+import json
 import math
 import shlex
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
