@@ -757,7 +757,7 @@ def setup_rows(records: Records) -> list[SetupRow]:
     """Each setup of these runs once, in their order."""
     setup_by_key: dict[str, SetupRow] = {}
     for record in records:
-        values = {name: record.get(name) for name in SETUP_FIELDS}
+        values: dict[str, Any] = {name: record.get(name) for name in SETUP_FIELDS}
         number = len(setup_by_key) + 1
         setup_by_key.setdefault(_setup_key(record), SetupRow(setup=number, **values))
     return list(setup_by_key.values())
@@ -777,7 +777,7 @@ def run_rows(records: Records, setups: Sequence[SetupRow]) -> list[RunRow]:
     names = [field.name for field in fields(RunRow)]
     rows: list[RunRow] = []
     for record in records:
-        values = {name: record.get(name) for name in names}
+        values: dict[str, Any] = {name: record.get(name) for name in names}
         values["arm"] = record.get("arm", "")
         values["items"] = len(record["items"])
         values["setup"] = setup_by_key[_setup_key(record)]
