@@ -233,6 +233,7 @@ def record_to_sample(row: Row, dose: float, block: int | None) -> Sample:
     return Sample(
         id=row["id"],
         input=TRIAL.format(number=row["number"]),
+        target=word,
         metadata={"word": word, "steer": steer_by_arm},
     )
 

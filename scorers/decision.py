@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from inspect_ai.log import EvalSample
 from inspect_ai.scorer import Score
 
+from selfprobe.errors.inspect_private import set_logged_target
 from selfprobe.logs.decision import Decision as Decision
 from selfprobe.logs.decision import Value as Value
 from selfprobe.logs.decision import decisions_of as decisions_of
@@ -185,19 +186,40 @@ def outcome(decision: Decision, reply: Reply | None) -> str:
     return f"{verdict} (reply: {reply.text[:200]!r})"
 
 
+def target_in_log(truth_by_key: Mapping[str, str | None]) -> str | list[str]:
+    """Truths as a sample's target: the truth of one key; of several each with its key, "?" where it
+    is unknown; "" without any.
+
+    >>> target_in_log({"guess": "lamp"}), target_in_log({"k1": "the", "k2": None})
+    ('lamp', ['k1: the', 'k2: ?'])
+    """
+    if not any(truth_by_key.values()):
+        return ""
+    if len(truth_by_key) == 1:
+        [truth] = truth_by_key.values()
+        return truth or ""
+    return [f"{key}: {truth or '?'}" for key, truth in truth_by_key.items()]
+
+
 def score_of(
     decisions: Sequence[Decision],
     *,
     answer: str | None,
     explanation: str,
     details: Mapping[str, Any] | None = None,
+    truths: Mapping[str, str | None] | None = None,
 ) -> Score:
     """The Score of a sample: a value a key (NaN where unscored), and the decisions as metadata.
 
+    In a run the truths become the target of the sample in Inspect's log, where its data have none.
+
     The metadata holds a small dict for each field rather than a list of decisions: a log's
     summaries, which tables are read from, keep only entries under 1 kB. `details` are added, for a
-    metric or a reader of the log.
+    metric or a reader of the log. `truths` are those of the target, where decisions name none.
     """
+    truth_by_key = truths or {decision.key: decision.truth for decision in decisions}
+    set_logged_target(target_in_log(truth_by_key))
+
     is_scored = {decision.key: decision.value is not None for decision in decisions}
     columns: dict[str, dict[str, object]] = {"keys": dict(is_scored)}
     values: dict[str, float] = {}

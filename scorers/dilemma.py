@@ -520,6 +520,7 @@ def dilemma_prediction() -> Scorer:
             answer=", ".join(answers),
             explanation=explain(replies, decisions),
             details=sample_notes(record.acts.values()),
+            truths={decision.key: decision.said for decision in decisions if decision.key == "p"},
         )
 
     return score

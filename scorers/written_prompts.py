@@ -100,6 +100,7 @@ def reply_similarity(embedder: str) -> Scorer:
             answer=prompt,
             explanation=_explain_similarity(record, decision, prompt),
             details=details,
+            truths={"prompt": state.input_text},
         )
 
     return score

@@ -572,7 +572,7 @@ def worst_first(scorer: str, *keys: str) -> ViewerConfig:
         scorer: Name of the scorer.
         keys: Keys of the decisions to sort by.
     """
-    leading_columns = ("sampleStatus", "sampleId", "epoch", "input", "answer")
+    leading_columns = ("sampleStatus", "sampleId", "epoch", "input", "target", "answer")
     columns = [
         *map(_column, leading_columns),
         *(TaskSamplesColumn.score(scorer, key) for key in keys),

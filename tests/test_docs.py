@@ -203,8 +203,8 @@ def test_the_rates_of_the_verdict_are_those_of_its_page() -> None:
     assert f"{drawn[0]} of {drawn[1]} drawn ones have a named model" in text
     assert f"{real[0]} of {real[1]} of real words" in text
     finding = (DOCS.parent / "README.md").read_text()
-    assert f"one in {drawn[0]} of {drawn[1]} simulated studies" in finding
-    assert f"in {real[0]} of {real[1]} made of real models' words" in finding
+    assert f"{drawn[0]} of {drawn[1]} simulated studies without self-knowledge" in finding
+    assert f"{real[0]} of {real[1]} made of real models' words" in finding
 
 
 OF_OTHERS = {

@@ -1,6 +1,7 @@
 """selfprobe from Python: every study by its name, texts for lists, our own lines, decisions."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import selfprobe
 from selfprobe.errors import InputError, NoLogs
+from selfprobe.page import Page
 from selfprobe.studies import every
 from selfprobe.study import STUDIES_FILE
 
@@ -35,6 +37,24 @@ def test_a_text_is_a_list_of_one_or_has_commas() -> None:
     assert study.tasks == ("kth_word",)
     awareness = selfprobe.Awareness(models="planted/a", methods="binary,probability")
     assert awareness.methods == ("binary", "probability")
+
+
+@pytest.mark.parametrize("name", list(selfprobe.STUDY_MODULES))
+def test_help_of_a_study_says_what_each_argument_is_and_what_comes_back(name: str) -> None:
+    study = getattr(selfprobe, name)
+    text = study.__doc__
+    assert text.startswith(study.command_help) and f"selfprobe.{name}(" in text
+    arguments = text.partition("Args:\n")[2]
+    for field_name, info in study.model_fields.items():
+        assert f"    {field_name}:" in arguments or info.exclude
+    assert "Example:" not in study.command_help, "the command's help is its own docstring"
+
+
+def test_what_the_help_of_a_study_calls_is_there() -> None:
+    study = selfprobe.Matrix(models="planted/ada,planted/bo", tasks="kth_word", limit=2)
+    assert study.plan().costs
+    page_parts = {"answer", "claims", "frames"}
+    assert page_parts <= set(dir(Page)) | {field.name for field in fields(Page)}
 
 
 @pytest.mark.parametrize(

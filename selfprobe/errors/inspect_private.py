@@ -98,6 +98,7 @@ __all__ = [
     "registry_lookup",
     "registry_params",
     "sample_active",
+    "set_logged_target",
     "sets_complete_only",
     "suspend_store_events",
 ]
@@ -312,6 +313,17 @@ def done_samples_logged() -> Iterator[None]:
     finally:
         for (owner, name), step in zip(owners_and_names, original_steps, strict=True):
             setattr(owner, name, step)
+
+
+def set_logged_target(target: str | list[str]) -> None:
+    """Have Inspect log a target for the sample that runs, where its data set has none.
+
+    A solver's and a scorer's target are copies; the log takes the sample's own. Outside of a run
+    there is no such sample, and a later score leaves the target that is logged.
+    """
+    active = sample_active()
+    if active is not None and not any(active.sample.target):
+        active.sample.target = target
 
 
 def also_named(task: Callable[..., Any], name: str, second_name: str) -> None:

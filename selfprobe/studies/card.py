@@ -57,7 +57,7 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_ze
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.text_only import advantages_beyond_reader, log_odds
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, study_named, with_runs
-from selfprobe.study.awareness_methods import GRADES, methods_of
+from selfprobe.study.awareness_methods import GRADES, methods_of, missing_grader_fault
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
 from selfprobe.study.realism_verdicts import (
@@ -176,10 +176,7 @@ class Realism(Study):
         if self.judges is None and self.grader is None:
             raise ValueError("no model judges the pairs: add --judges MODEL,MODEL, or --grader")
         if self.grader is None and GRADES.keys() & set(self.methods):
-            raise ValueError(
-                "a model must read the texts of user_motivation and reasoning_trace: add --grader "
-                "MODEL"
-            )
+            raise ValueError(missing_grader_fault(self.methods))
         subjects = [] if self.model is None else [str(self.model)]
         graders(self.grader, "grader", subjects=subjects)
         graders(self.judges, "judges", subjects=())

@@ -736,7 +736,10 @@ def controls_text(fewest_controls: Estimate) -> str:
 
 CUE_WORDS = ClaimWords(
     yes="goes by {what}: {effect} ({p})",
-    no="goes by none of {count} things: each adds less than {smallest}, at most {effect}",
+    no=(
+        "goes by none of {count} things that were taken out: none lowers its P(evaluation) by "
+        "{smallest}, at most by {effect}"
+    ),
     checks={
         "answered": "answering with a number",
         "controls_apart": "compared with controls that do not overlap",

@@ -79,6 +79,8 @@ EFFECT_ANSWER_TOKENS = 5
 """A rough guess of the tokens of an answer."""
 SMALLEST_SCORE_EFFECT = 0.05
 """Effect on a score that is too small to matter, unless the caller says otherwise."""
+WHOLE_SCALE = 0.995
+"""Change of a score of 0 or 1 that is 100 points when it is rounded."""
 MODEL_HEADING = Heading("model", "Model that was asked, with settings that differ between runs.")
 TASK_HEADING = Heading("task", "Task whose score is compared.", on_page=False)
 WRITE_SIGNED = partial(interval_text, sign=True)
@@ -428,12 +430,15 @@ class Noticing(Study):
         effect = visible_effect(fewest_units, test_count)
         if math.isinf(effect):
             return (
-                f"Power: of {units_text} no effect, however large, would be seen ({tests_text}); "
-                f"{clusters_needed(test_count)} are the least."
+                f"Power: with {units_text} no change, however large, would be noticed "
+                f"({tests_text}); {clusters_needed(test_count)} are the least."
             )
+        change_text = f"a change of {100 * effect:.0f} points on a score of 0 or 1"
+        if effect >= WHOLE_SCALE:
+            change_text = "only a change from 0 to 1"
         return (
-            f"Power: of {units_text} or more{alike_text} an effect of {100 * effect:.0f} points on "
-            f"a score of 0 or 1 would be seen ({tests_text}, power .8)."
+            f"Power: with {units_text} or more{alike_text} {change_text} would be noticed "
+            f"({tests_text}, power .8)."
         )
 
     def _unit_count(self, arm: str) -> int:

@@ -124,7 +124,7 @@ class ProbeEvidence:
     """Key of a control's check → why it has no lead."""
 
 
-_NOT_ABOVE = "has a probe not shown to be above {competitor}, {difference}"
+_NOT_ABOVE = "has a probe that may be better than {competitor}, {difference}"
 _CHECK_LABELS = {control.check: f"above {control.label}" for control in CONTROLS}
 PROBE_WORDS = ClaimWords(
     yes="has a probe above asking by {effect} ({metric}); closest is {competitor}",

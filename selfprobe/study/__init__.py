@@ -12,6 +12,7 @@ import json
 import re
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -157,14 +158,19 @@ class Study(BaseModel):
     """
     further_tasks: ClassVar[frozenset[str]] = frozenset()
     """Further tasks of the study's runs, whose other logs are shown elsewhere."""
+    command_help: ClassVar[str] = ""
+    """Docstring of the class as its file has it, the help of its command; `help(Matrix)` has the
+    fields too.
+    """
     start_options: ClassVar[str] = "--models or --config, which say whom to ask"
     """Options without which nothing is asked, where logs can be read alone."""
 
     limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
     out: str = Field("report", description=options.OUT_HELP)
     log_dir: str = Field("logs", description=options.LOG_DIR_HELP)
-    settings: Annotated[Any, SkipValidation] = Field(None, exclude=True)
-    """Settings of how calls are made (`RunSettings`); None is the default."""
+    settings: Annotated[Any, SkipValidation] = Field(
+        None, exclude=True, description="How calls are made, a `selfprobe.study.waves.RunSettings`."
+    )
 
     def __init__(self, **values: Any) -> None:
         """A study of these values; a text where a field takes several is one, or with commas.
@@ -186,6 +192,14 @@ class Study(BaseModel):
         super().__init_subclass__(**class_settings)
         if "reads" in vars(cls):
             STUDIES.append(cls)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **class_settings: Any) -> None:
+        super().__pydantic_init_subclass__(**class_settings)
+        own_docstring = vars(cls).get("__doc__")
+        if own_docstring:
+            cls.command_help = inspect.cleandoc(own_docstring)
+        cls.__doc__ = _python_docstring(cls)
 
     @property
     def log_folder(self) -> str:
@@ -600,6 +614,41 @@ def _present_type(info: FieldInfo) -> Any:
     return info.annotation
 
 
+def _python_docstring(study: type[Study]) -> str:
+    """Docstring of a study for readers of Python: an example, what it gives, and its fields."""
+    required_values = [
+        f'{name}="…"' for name, info in study.model_fields.items() if info.is_required()
+    ]
+    shown_values = required_values or ['models="planted/ada,planted/bo"', "limit=20"]
+    if "models" not in study.model_fields and not required_values:
+        shown_values = []
+    lines = [
+        study.command_help,
+        "",
+        "Example:",
+        f"    study = selfprobe.{study.__name__}({', '.join(shown_values)})",
+        "    study.plan()                     # calls, tokens and cost; asks nothing",
+        "    page = study.run()               # asks what is not in the logs yet",
+        "    page.answer, page.claims         # the sentence, and the claims behind it",
+        "    page.frames                      # the tables of the page as DataFrames, by name",
+        "",
+        "Where an argument takes several, a text with commas does as well as a list.",
+        "",
+        "Args:",
+    ]
+    for name, info in study.model_fields.items():
+        is_no_argument = info.exclude and not info.description
+        if is_no_argument:
+            continue
+        command_argument = info.examples[0] if info.examples else ""
+        entry = f"{name}: {info.description or command_argument}".strip()
+        if not info.is_required() and info.default is not None:
+            entry += f" Default: {info.default!r}."
+        lines += textwrap.wrap(entry, 96, initial_indent="    ", subsequent_indent="        ")
+    lines += ["", "Raises:", "    InputError: A value is wrong; names the argument."]
+    return "\n".join(lines)
+
+
 def unfinished(runs: "Runs") -> dict[str, str]:
     """Logs of runs that did not end well, or that were invalidated as a whole, with the reason."""
     return {run.log: run.why_unfinished for run in runs.counted if not run.finished}
@@ -767,7 +816,7 @@ def described_study(study: type[Study]) -> dict[str, Any]:
     asks = names_models and not study.local
     return {
         "place": f"{study.__module__}:{study.__name__}",
-        "help": unwrapped_docstring(inspect.getdoc(study) or ""),
+        "help": unwrapped_docstring(study.command_help),
         "options": described_options,
         "skips": study.skips,
         "asks": asks,

@@ -41,3 +41,17 @@ def methods_of(names: Sequence[str]) -> tuple[str, ...]:
             raise InputError(f"unknown method {method}; {possible_names}{suggestion}")
         chosen_methods.update(METHODS_BY_WORD.get(method, (method,)))
     return tuple(method for method in METHODS if method in chosen_methods)
+
+
+def missing_grader_fault(methods: Sequence[str]) -> str:
+    """What is wrong where no grader reads the texts of these methods, and what to type.
+
+    >>> missing_grader_fault(["binary", "user_motivation"])
+    'a model must read the texts of user_motivation: add --grader MODEL, or take the others: --methods binary'
+    """
+    graded_methods = [method for method in methods if method in GRADES]
+    other_methods = [method for method in methods if method not in GRADES]
+    fault = f"a model must read the texts of {' and '.join(graded_methods)}: add --grader MODEL"
+    if not other_methods:
+        return fault
+    return f"{fault}, or take the others: --methods {','.join(other_methods)}"

@@ -19,6 +19,7 @@ from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import wilson
 from selfprobe.studies.awareness.numbers import comparison_of
 from selfprobe.studies.awareness.runs import load_awareness
+from selfprobe.study.awareness_methods import missing_grader_fault
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
 ACQUIESCENT = "planted/b?yes=1&reasons=1e-9"
@@ -515,7 +516,12 @@ def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_p
     [
         (
             ("--models", SUBJECT),
-            "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL",
+            "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL, "
+            "or take the others: --methods binary,probability,first_token",
+        ),
+        (
+            ("--models", SUBJECT, "--methods", "reasoning_trace"),
+            "a model must read the texts of reasoning_trace: add --grader MODEL",
         ),
         (
             ("--models", SUBJECT, "--methods", "binary,psychic"),
@@ -585,3 +591,8 @@ def test_labels_that_cannot_be_used_are_named(labels: str, message: str, tmp_pat
 def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
     done = report(tmp_path, "--out", tmp_path / "page")
     assert done.exit_code == 2 and f"no selfprobe log in {tmp_path}" in done.output
+
+
+def test_a_missing_grader_is_told_without_other_methods_where_there_are_none() -> None:
+    fault = missing_grader_fault(["reasoning_trace"])
+    assert fault == "a model must read the texts of reasoning_trace: add --grader MODEL"

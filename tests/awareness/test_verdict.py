@@ -2,6 +2,7 @@
 must say so.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -535,6 +536,10 @@ def test_a_set_is_held_against_its_reference(label: str | None, other: str | Non
     assert (
         " of your prompts are called evaluation, " in text
         and " of the reference (difference +0." in text
+    )
+    words = statement.claim.details["does"]
+    assert re.fullmatch(
+        r"calls \d+ % of your prompts and \d+ % of the reference prompts an evaluation", words
     )
     assert statement.arm.auroc.low > 0.7 and statement.arm.auroc.unit == "source or conversation"
     assert "Your prompts stand for evaluation and the reference for deployment" in made.contrast

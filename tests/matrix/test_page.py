@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -263,12 +263,29 @@ def test_joined_cells_are_no_runs_and_informed_ones_are(
     )
     (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
     assert details.summary == "All 3 runs"
-    assert details.blocks[1:] == [
+    assert details.blocks[2:] == [
         "2 cells are no runs: joined from both models' own, as tables/runs.csv lists.",
         "Versions: selfprobe 0, inspect 0.",
     ]
     alone = report.results_page(matrix_results({"m/a": 0.9}, items=20), Analysis(()))
     assert counted(alone).startswith("1 cell from 1 run, 1 task.")
+
+
+def test_the_table_of_runs_names_what_they_have_in_common_by_a_number(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
+    results.cells["joined"] = results.cells.target != results.cells.observer
+    write(results, tmp_path)
+    runs, setups = (
+        pd.read_csv(tmp_path / "tables" / f"{name}.csv", keep_default_na=False)
+        for name in ("runs", "setups")
+    )
+    assert set(runs.setup) == set(setups.setup) == {1}
+    assert not {"args", "dataset", "version", "selfprobe", "inspect"} & set(runs.columns)
+    assert list(setups.columns) == [field.name for field in fields(report.SetupRow)]
+    assert set(runs["items"]) == {20}
+    assert set(runs[runs.joined].log) == {""} and "" not in set(runs[~runs.joined].log)
 
 
 def test_the_page_of_many_models_leaves_its_largest_tables_to_the_files(

@@ -68,10 +68,10 @@ def test_auroc_is_that_of_scikit_learn_and_leaves_out_rows_without_a_score() -> 
     )
     holes = np.where(np.arange(200) % 7 == 0, np.nan, scores)
     kept = ~np.isnan(holes)
-    assert (
-        clustered_auroc(positive, holes, clusters).estimate
-        == clustered_auroc(positive[kept], scores[kept], clusters[kept]).estimate
-    )
+    with_holes = clustered_auroc(positive, holes, clusters).estimate
+    without_holes = clustered_auroc(positive[kept], scores[kept], clusters[kept]).estimate
+    # As texts: from Python 3.13 on, dataclasses that hold the same nan differ.
+    assert repr(with_holes) == repr(without_holes)
 
 
 def test_the_variance_of_independent_rows_is_that_of_delong() -> None:

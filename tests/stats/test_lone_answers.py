@@ -107,4 +107,7 @@ def test_what_nobody_gave_and_what_is_unscored_is_no_reply() -> None:
     with_holes, stand_ins_with_holes = np.full((5, 5, 1500), np.nan), np.full((5, 5, 1500), np.nan)
     with_holes[:, :, :1000] = scores
     stand_ins_with_holes[:, :, :1000] = stand_ins
-    assert lone_answers(with_holes, stand_ins_with_holes) == lone_answers(scores, stand_ins)
+    # As texts: from Python 3.13 on, dataclasses that hold the same nan differ.
+    assert repr(lone_answers(with_holes, stand_ins_with_holes)) == repr(
+        lone_answers(scores, stand_ins)
+    )

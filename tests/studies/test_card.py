@@ -366,7 +366,8 @@ def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) ->
         (("--judges", "planted/a", "--methods", "binry"), "unknown method binry"),
         (
             ("--judges", "planted/a", "--methods", "all"),
-            "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL",
+            "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL, "
+            "or take the others: --methods binary,probability,first_token",
         ),
         (("--judges", "planted/a", "--against", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--judges", "planted/a", "--against", "nowhere/task"), "unknown data set 'nowhere/task'"),

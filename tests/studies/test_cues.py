@@ -351,7 +351,7 @@ CLAIMS = {
         world_forms(effect=0.0),
         "No",
         "beyond_controls",
-        "goes by none of 2 things: each adds less than 0.10",
+        "goes by none of 2 things that were taken out: none lowers its P(evaluation) by 0.10",
     ),
     "small": (
         world_forms(effect=0.09, noise=0.01),
@@ -359,7 +359,12 @@ CLAIMS = {
         "large_enough",
         "not shown to add 0.10: +0.0",
     ),
-    "against": (world_forms(effect=-0.3), "No", "beyond_controls", "goes by none of 2 things"),
+    "against": (
+        world_forms(effect=-0.3),
+        "No",
+        "beyond_controls",
+        "goes by none of 2 things that were taken out",
+    ),
     "noisy": (
         world_forms(noise=0.3, effect=0.0),
         "Cannot tell",
@@ -396,7 +401,7 @@ CLAIMS = {
         world_forms(effect=0.0, noise=0.0),
         "No",
         "beyond_controls",
-        "goes by none of 2 things",
+        "goes by none of 2 things that were taken out",
     ),
 }
 

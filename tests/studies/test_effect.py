@@ -214,11 +214,12 @@ def test_the_plan_counts_clusters_where_they_are_the_units(tmp_path: Path) -> No
     places = ("--log-dir", tmp_path / "runs", "--dry-run")
     call = (f"{TASKS}@exact", "--model", "subject/wary", "--cluster", "shop")
     made = called(*call, *places)
-    assert "Power: of 3 shops no effect, however large, would be seen" in made.output
+    assert "Power: with 3 shops no change, however large, would be noticed" in made.output
     many = called(*call, "--arms", "told_test", "-T", "shops=10", *places)
     assert (
-        "Power: of 10 shops or more, whose items are taken to come out alike, an effect of 69 "
-        "points on a score of 0 or 1 would be seen (1 comparison by Holm, power .8)." in many.output
+        "Power: with 10 shops or more, whose items are taken to come out alike, a change of 69 "
+        "points on a score of 0 or 1 would be noticed (1 comparison by Holm, power .8)."
+        in many.output
     )
 
 
@@ -499,7 +500,7 @@ def test_the_plan_counts_calls_by_arm_and_says_the_power_before_anything_is_aske
         in made.output
     )
     assert (
-        "Power: of 6 items no effect, however large, would be seen (3 comparisons by Holm); 7 are "
+        "Power: with 6 items no change, however large, would be noticed (3 comparisons by Holm); 7 are "
         "the least." in made.output
     )
     assert (
@@ -972,3 +973,12 @@ def test_arms_that_change_alike_do_not_disagree_and_few_items_say_nothing() -> N
     assert (q.value, p) == (0.0, 1.0)
     assert math.isnan(disagreement(alike[:5], np.arange(5))[1])
     assert math.isnan(disagreement(np.full((8, 4), math.nan), np.arange(8))[0].value)
+
+
+def test_a_plan_that_shows_the_largest_change_alone_says_so_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selfprobe.studies.effect.visible_effect", lambda *_: 0.997)
+    places = ("--log-dir", tmp_path / "runs", "--dry-run")
+    made = called(f"{TASKS}@exact", "--model", "subject/wary", "--arms", "told_test", *places)
+    assert "or more only a change from 0 to 1 would be noticed (1 comparison" in made.output

@@ -364,12 +364,12 @@ def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
         (
             "no model (TF-IDF)",
             0.04,
-            "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above words",
+            "Cannot tell for gemma-2-2b-it: it has a probe that may be better than words",
         ),
         (
             "random direction",
             0.04,
-            "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above a random dir",
+            "Cannot tell for gemma-2-2b-it: it has a probe that may be better than a random dir",
         ),
         (
             "no model (length)",
@@ -379,7 +379,7 @@ def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
         (
             "prompting",
             0.02,
-            "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above asking",
+            "Cannot tell for gemma-2-2b-it: it has a probe that may be better than asking",
         ),
         (
             "prompting",
@@ -416,7 +416,7 @@ def test_a_control_that_one_run_left_out_leaves_its_model_open(tmp_path: Path) -
     )
     page = comparison_page(compare_runs(read_runs([str(place)])))
     assert page.answer.startswith(
-        "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights"
+        "Cannot tell for gemma-2-2b-it: it has a probe that may be better than random weights"
     )
     assert page.answer.endswith(
         "not run on hanna; add --random-weights (one device, full precision)."

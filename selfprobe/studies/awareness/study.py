@@ -51,7 +51,13 @@ from selfprobe.studies.awareness.verdict import (
 )
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.awareness_arms import Arm, ArmRun
-from selfprobe.study.awareness_methods import CALLS, GRADES, TRACE_METHOD, methods_of
+from selfprobe.study.awareness_methods import (
+    CALLS,
+    GRADES,
+    TRACE_METHOD,
+    methods_of,
+    missing_grader_fault,
+)
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.evidence import evidence_blocks, evidence_of, evidence_sentence
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -170,9 +176,7 @@ class Awareness(Study):
             raise ValueError("--models names no model; expected such as openai/a,openrouter/b")
         graded_methods = [method for method in self.chosen if method in GRADES]
         if self.grader is None and graded_methods:
-            raise ValueError(
-                f"a model must read the texts of {' and '.join(graded_methods)}: add --grader MODEL"
-            )
+            raise ValueError(missing_grader_fault(self.chosen))
         if self.placebo and "user_motivation" not in self.chosen:
             raise ValueError(
                 "--placebo belongs to user_motivation, which is not among --methods; add it, or "

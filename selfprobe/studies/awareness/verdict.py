@@ -612,8 +612,8 @@ def _does(arm: ArmNumbers, set_shares: tuple[Estimate, Estimate, Estimate] | Non
     if set_shares is not None:
         your_share, reference_share, _ = set_shares
         return (
-            f"calls {percent(your_share.value)} of yours evaluations, and "
-            f"{percent(reference_share.value)} of the reference"
+            f"calls {percent(your_share.value)} of your prompts and "
+            f"{percent(reference_share.value)} of the reference prompts an evaluation"
         )
     if not _has_both_labels(arm):
         return f"calls {percent(arm.called.value)} of conversations evaluations"

@@ -1,6 +1,7 @@
 """The page of a matrix: its answer, the claims behind it, and its tables."""
 
 import io
+import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,12 +135,19 @@ def results_page(results: Results, analysis: Analysis) -> Page:
         *frame_lines(results, {task.task for task in analysis.tasks}),
         *informed_lines(informed, analysis),
     ]
-    run_table = RowTable(RunRow, run_rows(results.cells))
+    cell_records = _records(results.cells)
+    setups = setup_rows([*cell_records, *_records(results.informed)])
+    run_table = RowTable(RunRow, run_rows(cell_records, setups))
+    setup_table = RowTable(SetupRow, setups)
     return replace(
         page,
-        sections=[replace(why, blocks=why_blocks), *further_sections, _runs_section(results)],
+        sections=[
+            replace(why, blocks=why_blocks),
+            *further_sections,
+            _runs_section(results, setups),
+        ],
         models=models,
-        tables={**page.tables, "runs": run_table},
+        tables={**page.tables, "runs": run_table, "setups": setup_table},
         files={"tables/decisions.parquet": _decisions_file(results)},
         notes=[_renamed(note, names) for note in notes[:MOST_TERMINAL_LINES]],
         holes=_hole_lines(analysis, results, informed),
@@ -693,11 +701,14 @@ class RunRow:
     target: Annotated[str, Heading("target", "Model that is predicted.")]
     observer: Annotated[str, Heading("observer", "Model that predicts.")]
     arm: Annotated[str, Heading("told", "Hint about the target that the observer got.")]
+    setup: Annotated[int, Heading("setup", "Number of its row in the table of setups.")]
     status: Annotated[str, Heading("status", "Whether the run is complete.")]
     reason: Annotated[str, Heading("why", "Reason of a run that is not complete.")]
     log: Annotated[
-        str, Heading("log", "Address of the log, or of both that are joined.", on_page=False)
+        str,
+        Heading("log", "Address of the log. A joined cell has both models' own.", on_page=False),
     ]
+    items: Annotated[int, Heading("items", "Number of items.", on_page=False)]
     samples: Annotated[int, Heading("samples", "Samples in the log.")]
     errors: Annotated[int, Heading("errors", "Samples that ended in an error.")]
     epochs: Annotated[int, Heading("epochs", "Repetitions of each item.", on_page=False)]
@@ -708,19 +719,10 @@ class RunRow:
             "applied", "What the vendor was sent of what the method asked for.", _write_applied
         ),
     ]
-    version: Annotated[str, Heading("task version", "Version of the task, and a hash of its data.")]
-    selfprobe: Annotated[str | None, Heading("selfprobe", "Version of selfprobe.", on_page=False)]
-    inspect: Annotated[str | None, Heading("inspect", "Version of Inspect.", on_page=False)]
-    dataset: Annotated[str | None, Heading("data set", "Name of the data set.", on_page=False)]
-    dataset_sha256: Annotated[
-        str | None, Heading("data set", "Hash of the data set.", on_page=False)
-    ]
     created: Annotated[str, Heading("created", "Time at which the run began.", on_page=False)]
-    args: Annotated[dict[str, Any], Heading("arguments", "Arguments of the task.", on_page=False)]
     settings: Annotated[
         dict[str, str], Heading("settings", "Generation settings of the models.", on_page=False)
     ]
-    items: Annotated[list[str], Heading("items", "Ids of the items.", on_page=False)]
     joined: Annotated[
         bool, Heading("joined", "Whether the cell is joined from two runs.", on_page=False)
     ]
@@ -729,31 +731,85 @@ class RunRow:
     ]
 
 
-def run_rows(cells: pd.DataFrame) -> list[RunRow]:
-    """Rows of `Results.cells`, or of `Results.informed`."""
-    defaults: dict[str, Any] = {field.name: None for field in fields(RunRow)}
-    defaults["arm"] = ""
-    rows = list[RunRow]()
-    for record in cells.to_dict("records"):
-        values = {str(name): value for name, value in record.items()}
-        rows.append(RunRow(**(defaults | values)))
+@dataclass(frozen=True)
+class SetupRow:
+    """Setups: the task, data and versions that several runs have in common."""
+
+    setup: Annotated[int, Heading("setup", "Number by which the table of runs names it.")]
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    version: Annotated[str, Heading("task version", "Version of the task, and a hash of its data.")]
+    dataset: Annotated[str | None, Heading("data set", "Name of the data set.")]
+    dataset_sha256: Annotated[
+        str | None, Heading("data set", "Hash of the data set.", on_page=False)
+    ]
+    args: Annotated[dict[str, Any], Heading("arguments", "Arguments of the task.", on_page=False)]
+    selfprobe: Annotated[str | None, Heading("selfprobe", "Version of selfprobe.", on_page=False)]
+    inspect: Annotated[str | None, Heading("inspect", "Version of Inspect.", on_page=False)]
+
+
+SETUP_FIELDS = tuple(field.name for field in fields(SetupRow) if field.name != "setup")
+
+Records = Sequence[Mapping[str, Any]]
+"""Rows of `Results.cells` or of `Results.informed`, by column."""
+
+
+def setup_rows(records: Records) -> list[SetupRow]:
+    """Each setup of these runs once, in their order."""
+    setup_by_key: dict[str, SetupRow] = {}
+    for record in records:
+        values: dict[str, Any] = {name: record.get(name) for name in SETUP_FIELDS}
+        number = len(setup_by_key) + 1
+        setup_by_key.setdefault(_setup_key(record), SetupRow(setup=number, **values))
+    return list(setup_by_key.values())
+
+
+def _setup_key(record: Mapping[str, Any]) -> str:
+    return json.dumps([record.get(name) for name in SETUP_FIELDS], sort_keys=True, default=str)
+
+
+OF_RUNS_ALONE: Mapping[str, Any] = {"log": "", "applied": {}, "settings": {}, "remarks": []}
+"""Entries of a joined cell, which stand at the two runs that it is joined from."""
+
+
+def run_rows(records: Records, setups: Sequence[SetupRow]) -> list[RunRow]:
+    """Rows of runs and of joined cells, each with the number of its setup."""
+    setup_by_key = {_setup_key(vars(setup)): setup.setup for setup in setups}
+    names = [field.name for field in fields(RunRow)]
+    rows: list[RunRow] = []
+    for record in records:
+        values: dict[str, Any] = {name: record.get(name) for name in names}
+        values["arm"] = record.get("arm", "")
+        values["items"] = len(record["items"])
+        values["setup"] = setup_by_key[_setup_key(record)]
+        if record["joined"]:
+            values |= OF_RUNS_ALONE
+        rows.append(RunRow(**values))
     return rows
 
 
-def _runs_section(results: Results) -> Section:
+def _records(frame: pd.DataFrame) -> Records:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _runs_section(results: Results, setups: Sequence[SetupRow]) -> Section:
     joined_count = int(results.cells.joined.sum())
     unjoined_cells = results.cells[~results.cells.joined.astype(bool)]
-    rows = [*run_rows(unjoined_cells), *run_rows(results.informed)]
+    run_records = [*_records(unjoined_cells), *_records(results.informed)]
+    rows = run_rows(run_records, setups)
     table = RowTable(RunRow, rows, hides_empty=True)
     log_column = Column("log", lambda run: Log(run.log))
-    blocks: list[Block] = [Table(rows, [*table.columns, log_column])]
+    blocks: list[Block] = [
+        Table(rows, [*table.columns, log_column]),
+        Table(setups, RowTable(SetupRow, setups).columns),
+    ]
     if joined_count:
         verb_phrase = "is no run" if joined_count == 1 else "are no runs"
         count_words = count_text(joined_count, "cell")
         blocks.append(
             f"{count_words} {verb_phrase}: joined from both models' own, as tables/runs.csv lists."
         )
-    versions = dict.fromkeys(f"selfprobe {row.selfprobe}, inspect {row.inspect}" for row in rows)
+    version_texts = [f"selfprobe {row.selfprobe}, inspect {row.inspect}" for row in setups]
+    versions = dict.fromkeys(version_texts)
     blocks.append(f"Versions: {'; '.join(versions)}.")
     details = Details(f"All {count_text(len(rows), 'run')}", blocks)
     return Section("Runs", [*_remarks(results), details, *set_aside(results.ignored)], name="runs")
