@@ -345,10 +345,10 @@ class _Residuals:
     self_term: FloatArray
     """[R, model]: s."""
     self_variance: FloatArray
-    """[R, model]: of its noise."""
+    """[R, model]: variance of its noise."""
     residual: FloatArray
     variance: FloatArray
-    """Of the residual's noise."""
+    """Variance of the residual's noise."""
     symmetric: FloatArray
     """Mean of the residual and of the swapped one."""
     symmetric_variance: FloatArray

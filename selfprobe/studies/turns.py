@@ -51,8 +51,9 @@ TURN_METHOD = (
     "transcripts, where no row names a source), and p pays for having looked at every turn. It "
     "has a turn only where every rise that takes more than two turns is ruled out; else the page "
     "says between which turns P(evaluation) rises. It must last: from the turn on P(evaluation) is "
-    "above the first answer, and at the last turn still above the turns before. The mean at a turn is of the transcripts that "
-    "reach it: later turns are of fewer, longer ones. Intervals are 95 %."
+    "above the first answer, and at the last turn still above the turns before. The mean at a "
+    "turn is of the transcripts that reach it: later turns are of fewer, longer ones. Intervals are "
+    "95 %."
 )
 PLACEBO_METHOD = (
     "The placebo asks in the same form about the time of day, which no turn tells: what moves "
