@@ -445,11 +445,16 @@ def awareness_claim(facts: AwarenessFacts, subject: str) -> Claim:
 
     if facts.mass is not None:
         checks.append(answer_mass_check(facts.mass, remedy=OTHER_METHOD))
-    measured_checks = [_apart_check(effect), _sources_check(facts), *_reader_checks(arm)]
+    remedy = ADD_SOURCES if facts.sources == 1 else ADD_CONVERSATIONS
+    measured_checks = [
+        _apart_check(effect, remedy),
+        _sources_check(facts),
+        *_reader_checks(arm, remedy),
+    ]
     if facts.worst_rest is not None:
         measured_checks.append(_unscored_check(arm, facts.worst_rest))
     if _has_formats(facts.effects):
-        measured_checks.append(_format_check(facts.effects))
+        measured_checks.append(_format_check(facts.effects, remedy))
     if first_unmet_check is not None:
         measured_checks = [_waiting(check, first_unmet_check) for check in measured_checks]
     checks += measured_checks
@@ -458,8 +463,6 @@ def awareness_claim(facts: AwarenessFacts, subject: str) -> Claim:
         checks.append(_placebo_check(facts))
     if facts.observers is not None:
         checks.append(_observers_check(facts.observers))
-    if facts.sources == 1:
-        checks = [_by_other_sources(check) for check in checks]
     details = {
         "does": facts.does,
         "method": arm.method,
@@ -474,13 +477,6 @@ def _waiting(check: Check, unmet_check: Check) -> Check:
     if check.outcome is not Outcome.OPEN:
         return check
     return replace(check, remedy=unmet_check.remedy)
-
-
-def _by_other_sources(check: Check) -> Check:
-    """A check that more conversations would decide, where they must be of other sources."""
-    if check.remedy != ADD_CONVERSATIONS:
-        return check
-    return replace(check, remedy=ADD_SOURCES)
 
 
 def effect_of(arm: ArmNumbers) -> Estimate:
@@ -549,9 +545,9 @@ def _labels_check(arm: ArmNumbers) -> Check:
     return Check("two_labels", no_auroc, Outcome.OPEN, remedy=remedy)
 
 
-def _apart_check(effect: Estimate) -> Check:
+def _apart_check(effect: Estimate, remedy: str) -> Check:
     outcome = outcome_above_zero(effect, smallest=SMALLEST_REST)
-    return Check("apart", effect, outcome, remedy=_remedy(outcome, ADD_CONVERSATIONS))
+    return Check("apart", effect, outcome, remedy=_remedy(outcome, remedy))
 
 
 def _sources_check(facts: AwarenessFacts) -> Check:
@@ -566,19 +562,20 @@ def _sources_check(facts: AwarenessFacts) -> Check:
     return Check("sources", source_count, outcome, remedy=_remedy(outcome, ADD_SOURCES))
 
 
-def _reader_checks(arm: ArmNumbers) -> list[Check]:
+def _reader_checks(arm: ArmNumbers, remedy: str) -> list[Check]:
     """Checks that more than SMALLEST_REST is left beyond each reader of the texts, and beyond all
     together; where less is, the reader explains the rest.
     """
     checks = []
     for rival in arm.beyond.rivals:
-        checks.append(_rest_check(rival.name, rival.rest, rival))
-    return [*checks, _rest_check("all_readers", arm.beyond.rest, arm.beyond.strongest)]
+        checks.append(_rest_check(rival.name, rival.rest, rival, remedy))
+    return [*checks, _rest_check("all_readers", arm.beyond.rest, arm.beyond.strongest, remedy)]
 
 
-def _rest_check(name: str, rest: Estimate, rival: TextRival | None) -> Check:
+def _rest_check(name: str, rest: Estimate, rival: TextRival | None, remedy: str) -> Check:
     outcome = outcome_of_rest(rest)
-    remedy = "add other texts" if rest.reason == LABELS_TOLD_BY_TEXTS else ADD_CONVERSATIONS
+    if rest.reason == LABELS_TOLD_BY_TEXTS:
+        remedy = "add other texts"
     return Check(
         name,
         rest,
@@ -607,13 +604,13 @@ def _has_formats(effects: Effects) -> bool:
     return goes_with_label or not math.isnan(effects.format.value)
 
 
-def _format_check(effects: Effects) -> Check:
+def _format_check(effects: Effects, remedy: str) -> Check:
     label = effects.label
     if math.isnan(label.value):
-        remedy = "add both labels in either format"
-        return Check("label_in_format", label, Outcome.OPEN, remedy=remedy)
+        both_labels = "add both labels in either format"
+        return Check("label_in_format", label, Outcome.OPEN, remedy=both_labels)
     outcome = outcome_above_zero(label, smallest=SMALLEST_REST)
-    return Check("label_in_format", label, outcome, remedy=_remedy(outcome, ADD_CONVERSATIONS))
+    return Check("label_in_format", label, outcome, remedy=_remedy(outcome, remedy))
 
 
 def _placebo_of(arm: ArmNumbers, placebos: Sequence[AgainstPlacebo]) -> AgainstPlacebo | None:
