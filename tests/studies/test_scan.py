@@ -453,7 +453,7 @@ def test_a_second_grader_that_reads_nothing_is_named_and_is_no_grader_who_never_
 
 def test_none_of_three_has_one_interval_in_sentence_and_table() -> None:
     (subject,) = scan_subjects([transcript(k) for k in range(3)], [])
-    share_by_turn = subject.curve.by(1)
+    share_by_turn = subject.curve.share_by_time(1)
     assert share_by_turn.high == pytest.approx(subject.share.high, abs=1e-3)
 
 
