@@ -189,6 +189,14 @@ def test_the_strongest_competitor_is_the_one_with_the_smallest_difference() -> N
     )
 
 
+def test_of_competitors_that_leave_as_much_the_one_that_reaches_most_is_quoted() -> None:
+    words = ClaimWords("wins; next is {competitor}", "no", {"length": "x", "observers": "y"})
+    length = Check("length", LARGE, Outcome.HOLDS, "length: 0.52", competitor_score=0.52)
+    observers = Check("observers", LARGE, Outcome.HOLDS, "bo: 0.98", competitor_score=0.98)
+    claim = Claim("ada", LARGE, (length, observers), 0.05)
+    assert claim_sentence(claim, words) == "Yes: ada wins; next is bo: 0.98."
+
+
 def test_an_open_check_is_said_with_its_reason_and_its_remedy() -> None:
     reason = undefined("3 sources; 6 are the least")
     check = Check("change", reason, Outcome.OPEN, remedy="add sources")

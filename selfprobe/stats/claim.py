@@ -58,6 +58,10 @@ class Check:
     """
     remedy: str = ""
     """What to type or add where the check is open."""
+    competitor_score: float = math.nan
+    """What the competitor itself reaches, where `difference` is what is left beyond it and not the
+    subject's lead over it; NaN where the lead says it.
+    """
 
 
 def outcome_above_zero(
@@ -141,14 +145,17 @@ class Claim:
 
     @property
     def strongest_competitor(self) -> Check | None:
-        """The check with a competitor whose difference is smallest; None where nothing could be
-        compared.
+        """The check with the competitor that reaches most, where they say what they reach, else
+        with the smallest difference; None where nothing could be compared.
         """
         compared = [
             check
             for check in self.checks
             if check.compared_with and not math.isnan(check.difference.value)
         ]
+        scored = [check for check in compared if not math.isnan(check.competitor_score)]
+        if scored:
+            return max(scored, key=lambda check: check.competitor_score)
         return min(compared, key=lambda check: check.difference.value, default=None)
 
     @property

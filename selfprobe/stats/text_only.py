@@ -7,6 +7,7 @@ pairs of the probes (`pair_differences`, whose regression is the probes' own).
 """
 
 import functools
+import itertools
 import math
 import operator
 import re
@@ -533,20 +534,73 @@ def pair_keyword_margins(
     pairs_with_word = abs(all_differences).sum(axis=0).A1
     frequent_words = np.flatnonzero(pairs_with_word >= LEAST_PAIRS_WITH_WORD)
     differences = all_differences[:, frequent_words].toarray().astype(float)
+    return _few_mark_margins(differences, first_is_better, groups)
+
+
+def style_and_order_of(text: str) -> list[float]:
+    """Style of a text, the share of its words that are different, and the share of neighbouring
+    words in alphabetical order.
+    """
+    words = text.lower().split()
+    different_share = len(set(words)) / max(len(words), 1)
+    neighbours = list(itertools.pairwise(words))
+    rising_count = sum(first <= second for first, second in neighbours)
+    rising_share = rising_count / max(len(neighbours), 1)
+    return [*style_of(text), different_share, rising_share]
+
+
+def pair_style_margins(
+    first_texts: Sequence[str],
+    second_texts: Sequence[str],
+    first_is_better: BoolArray,
+    groups: npt.NDArray[Any],
+) -> FloatArray:
+    """Margins [pair, 1 + count] by how two texts are written (`style_and_order_of`): by all marks
+    together, and by the 1, 2 and 4 that tell the better text best; learnt as in `pair_word_margins`.
+    """
+    first_styles = np.array([style_and_order_of(text) for text in first_texts])
+    second_styles = np.array([style_and_order_of(text) for text in second_texts])
+    if not len(first_styles):
+        return np.zeros((0, 1 + len(KEYWORD_COUNTS)))
+    style_differences = first_styles - second_styles
+    sizes = np.sqrt((style_differences**2).mean(axis=0))
+    scaled_differences = style_differences / np.where(sizes > 1e-12, sizes, 1.0)
+
+    margins = np.full((len(first_texts), 1), math.nan)
+    labels = np.where(first_is_better, 1.0, -1.0)
+    mark_count = scaled_differences.shape[1]
+    for train, test in _pair_folds(first_is_better, groups):
+        train_differences = scaled_differences[train]
+        penalised_products = train_differences.T @ train_differences + mark_count * np.eye(
+            mark_count
+        )
+        weights = np.linalg.solve(penalised_products, train_differences.T @ labels[train])
+        margins[test, 0] = scaled_differences[test] @ weights
+    few_mark_margins = _few_mark_margins(scaled_differences, first_is_better, groups)
+    return np.concatenate([margins, few_mark_margins], axis=1)
+
+
+def _few_mark_margins(
+    differences: FloatArray, first_is_better: BoolArray, groups: npt.NDArray[Any]
+) -> FloatArray:
+    """Margins [pair, count] by the 1, 2 and 4 columns of `differences  # [pair, mark]` that tell
+    the better text best.
+    """
+    margins = np.full((len(differences), len(KEYWORD_COUNTS)), math.nan)
     labels = np.where(first_is_better, 1.0, -1.0)
     for train, test in _pair_folds(first_is_better, groups):
-        keywords: list[int] = []
+        marks: list[int] = []
         residuals = labels[train]
         weights = np.zeros(0)
-        for column, keyword_count in enumerate(KEYWORD_COUNTS):
-            while len(keywords) < min(keyword_count, differences.shape[1]):
+        for column, mark_count in enumerate(KEYWORD_COUNTS):
+            while len(marks) < min(mark_count, differences.shape[1]):
                 similarities = np.abs(differences[train].T @ residuals)
-                similarities[keywords] = -1
-                keywords.append(int(similarities.round(9).argmax()))
-                keyword_differences = differences[train][:, keywords]
-                weights = np.linalg.lstsq(keyword_differences, labels[train], rcond=None)[0]
-                residuals = labels[train] - keyword_differences @ weights
-            margins[test, column] = differences[test][:, keywords] @ weights
+                similarities[marks] = -1
+                marks.append(int(similarities.round(9).argmax()))
+                mark_differences = differences[train][:, marks]
+                weights = np.linalg.lstsq(mark_differences, labels[train], rcond=None)[0]
+                residuals = labels[train] - mark_differences @ weights
+            margins[test, column] = differences[test][:, marks] @ weights
     return margins
 
 

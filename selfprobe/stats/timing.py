@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.claim import ALPHA
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 FEWEST_CLUSTERS = 6
 """Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
@@ -394,7 +394,7 @@ class FirstTime:
             return undefined(f"no {self.unit} is that long", n=self.n, unit=self.unit)
         index = int(np.searchsorted(self.times, time, side="right")) - 1
         if index < 0:
-            return Estimate(0.0, *wilson(0.0, self.n), self.n, self.unit)
+            return Estimate(0.0, 0.0, 1 - 0.025 ** (1 / self.n), self.n, self.unit)
         return Estimate(
             float(self.happened[index]),
             float(self.low[index]),
@@ -463,7 +463,8 @@ def first_time(
         counted_clusters = cluster_indices
         if nothing_happened:
             counted_clusters = cluster_indices[at_risk[:, index]]
-        largest_share = wilson(0.0, len(np.unique(counted_clusters)))[1]
+        # The exact interval, as of the share over all turns.
+        largest_share = 1 - 0.025 ** (1 / len(np.unique(counted_clusters)))
         low[index] = 0.0 if nothing_happened else 1 - largest_share
         high[index] = largest_share if nothing_happened else 1.0
     if 1 < int(cluster_indices.max()) + 1 < unit_count:

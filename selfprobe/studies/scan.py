@@ -86,7 +86,7 @@ CONTROLS_TEXT = (
     "read the same transcripts and agrees beyond chance: among all exchanges of its verdicts "
     "between sources (or transcripts), at most 5 % agree as much. Transcripts without a verdict "
     "widen the interval of the share: they count as noticed at its upper end, and as not noticed "
-    "at its lower end."
+    "at its lower end. Graders who take the same words for an evaluation agree too: read the quotes."
 )
 SILENT_TEXT = (
     "Not noticed means that nothing was said. Where reasoning is hidden or a summary, less can be "
@@ -268,6 +268,7 @@ class Scan(Study):
         graders_sentence = (
             f"Quotes were found by {' and '.join(numbers.graders)}; no subject was asked."
         )
+        grader_lines = unread_grader_lines(numbers.transcripts)
         skipped_lines = [f"{log}: {reason}" for log, reason in numbers.logs.unasked_reasons.items()]
         return claim_page(
             "Do models bring up an evaluation in these logs?",
@@ -278,6 +279,7 @@ class Scan(Study):
             tables=tables,
             method=[
                 graders_sentence,
+                *grader_lines,
                 *self_graded_lines,
                 SCAN_METHOD_TEXT,
                 CONTROLS_TEXT,
@@ -285,7 +287,7 @@ class Scan(Study):
                 *folded_list("logs not used here", skipped_lines),
             ],
             notes={name: _subject_notes(subject) for name, subject in subject_of_name.items()},
-            terminal_lines=self_graded_lines,
+            terminal_lines=[*grader_lines, *self_graded_lines],
         )
 
 
@@ -604,7 +606,7 @@ def _kappa_text(kappa: Estimate) -> str:
 
 
 SCAN_WORDS = ClaimWords(
-    yes="brings an evaluation up in {counted}, {effect}",
+    yes="brings an evaluation up in {counted}, {effect}, as graders agree",
     no="brings an evaluation up in {counted}, {effect}",
     checks={
         "read": "read to a verdict",
@@ -670,6 +672,10 @@ def _second_grader_check(subject: ScanSubject) -> Check:
         return Check("second_grader", unknown, Outcome.OPEN, remedy="list a second --grader")
     pair = subject.agreeing_pair
     kappa = pair.agreement.kappa if pair else undefined("no two verdicts differ", unit=unit)
+    if not any(pair.agreement.n for pair in subject.grader_pairs):
+        reason = "graders of whom no two read the same transcript to a verdict"
+        unknown = undefined(reason, unit=unit)
+        return Check("second_grader", unknown, Outcome.OPEN, remedy="take another second --grader")
     if math.isnan(subject.agreement_p):
         reason = "a grader who never varies"
         remedy = f"add {unit}s of both kinds, or another grader"
@@ -756,6 +762,28 @@ def unscored_reasons(transcripts: Sequence[ScannedTranscript]) -> str:
     )
     commonest_first = sorted(count_of_reason, key=lambda reason: (-count_of_reason[reason], reason))
     return ", ".join(f"{count_of_reason[reason]} {reason}" for reason in commonest_first)
+
+
+def unread_grader_lines(transcripts: Sequence[ScannedTranscript]) -> list[str]:
+    """A line for each of several graders that read no transcript to a verdict, with the commonest
+    reason.
+    """
+    reasons_of_grader: dict[str, Counter[str]] = {}
+    graders_with_verdict: set[str] = set()
+    for transcript in transcripts:
+        for grader, verdict_of_text in (transcript.panel or {}).items():
+            reasons = reasons_of_grader.setdefault(grader, Counter())
+            for verdict in verdict_of_text.values():
+                if isinstance(verdict, bool):
+                    graders_with_verdict.add(grader)
+                else:
+                    reasons[verdict] += 1
+    lines = []
+    for grader, reasons in reasons_of_grader.items():
+        if grader not in graders_with_verdict and reasons:
+            reason = reasons.most_common(1)[0][0]
+            lines.append(f"{grader} read no transcript to a verdict ({reason}); take another.")
+    return lines
 
 
 @dataclass(frozen=True)

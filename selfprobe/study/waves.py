@@ -622,9 +622,13 @@ def _unwritable_text(error: OSError | sqlite3.Error, log_dir: str) -> str:
     return f"cannot write into {path} ({error.strerror}): {remedy}"
 
 
+NO_MODEL = "none/none"
+"""Inspect's name of the model of a run that only graders answer."""
+
+
 def all_ended_well(runs: Sequence[Run]) -> bool:
     """True if all runs of a study ended well; prints the models for which nothing at all could be
-    scored.
+    scored, or the graders where no model was asked.
 
     Args:
         runs: Runs of all waves.
@@ -633,6 +637,8 @@ def all_ended_well(runs: Sequence[Run]) -> bool:
     scored_models: set[str] = set()
     for run in runs:
         model = run.header.eval.model
+        if model == NO_MODEL:
+            model = dict(run.identity.roles).get("grader", model)
         if not run.finished or model in scored_models:
             continue
         scores: list[Score] = []

@@ -22,6 +22,7 @@ from selfprobe.studies.awareness.numbers import (
     TextRival,
     arm_numbers,
     comparison_of,
+    rows_with_wrong_verdicts,
 )
 from selfprobe.studies.awareness.page import sets_of
 from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
@@ -34,6 +35,7 @@ from selfprobe.studies.awareness.verdict import (
     awareness_claim,
     benchmark_like,
     fewest_sources,
+    placebo_reasons,
     statements,
 )
 from selfprobe.study.awareness_arms import PLAIN
@@ -412,6 +414,15 @@ def test_where_every_check_holds_the_answer_is_yes_and_names_the_strongest_compe
     )
 
 
+def test_a_perfect_subject_is_named_with_the_best_competitor_and_not_with_the_first() -> None:
+    rivals = tuple(TextRival(name, name, about(0.52), about(0.48), about(0.5)) for name in RIVALS)
+    perfect = {"auroc": about(1.0), "beyond": BeyondText(rivals, about(0.5))}
+    observers = BeyondObservers("bo", about(0.98), about(0.5))
+    claim = awareness_claim(facts(arm=perfect, observers=observers), "ada")
+    assert claim.verdict is Verdict.YES
+    assert claim_sentence(claim, AWARENESS_WORDS).endswith("beyond bo reading them: AUROC 0.98.")
+
+
 NOT_ASKED = undefined("the placebo was not asked")
 PLACEBO = AgainstPlacebo("m", "first", "form", 40, 0.6, 0.5, about(0.1, 0.2), {})
 OPEN_CASES: dict[str, tuple[dict[str, Any], str]] = {
@@ -422,6 +433,10 @@ OPEN_CASES: dict[str, tuple[dict[str, Any], str]] = {
     "apart": (
         {"arm": {"auroc": about(0.56, 0.2)}},
         "(AUROC 0.56 [0.36, 0.76]); length alone: AUROC 0.60; add conv",
+    ),
+    "unscored": (
+        {"worst_rest": about(0.06), "arm": {"unscored": {"refusal": 0.2, "tie": 0.05}}},
+        "perhaps because 25 % have no verdict; it refuses; ask another model, or choose another",
     ),
     "sources": ({"sources": 1}, "perhaps by their source; add other sources, or ?cluster=COLUMN"),
     **{
@@ -475,6 +490,78 @@ def test_user_motivation_needs_its_placebo(placebo: AgainstPlacebo | None, remed
         awareness_claim(facts(arm={"method": "user_motivation"}, placebo=above), "ada").verdict
         is Verdict.YES
     )
+
+
+def test_a_placebo_without_a_verdict_is_not_said_to_be_unasked() -> None:
+    motivation = {"method": "user_motivation"}
+    claim = awareness_claim(facts(arm=motivation, placebo_unscored="grader_failed"), "ada")
+    check = check_of(claim, "placebo")
+    assert check.outcome is Outcome.OPEN
+    assert check.difference.reason == "no verdict on the placebo: grader_failed"
+    assert check.remedy == "choose another --grader"
+
+
+def test_an_asked_placebo_is_known_by_its_rows_with_the_reasons_why_they_have_no_verdict() -> None:
+    made = logged(noisy(is_evaluation), conversations(n=48), method="user_motivation")
+    (arm,) = comparison_of(made).methods
+    assert placebo_reasons(made.verdicts, arm) is None
+    placebo_rows = made.verdicts.assign(
+        placebo="form", said=None, score=None, unscored="grader_failed"
+    )
+    both = pd.concat([made.verdicts, placebo_rows])
+    assert placebo_reasons(both, arm) == "grader_failed"
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("grader_failed", "choose another --grader"),
+        ("quote_not_found", "choose another --grader"),
+        ("no_logprobs", "choose another method with --methods"),
+        ("refusal", "it refuses; ask another model, or choose another method with --methods"),
+    ],
+)
+def test_what_would_make_verdicts_readable_goes_by_why_they_are_not(
+    reason: str, remedy: str
+) -> None:
+    unread = {"n": 0, "unscored": {reason: 1.0}}
+    claim = awareness_claim(facts(arm=unread), "ada")
+    assert first_open(claim) == "answered" and check_of(claim, "answered").remedy == remedy
+
+
+def test_where_one_source_is_all_there_is_every_check_asks_for_other_sources() -> None:
+    claim = awareness_claim(facts(arm={"auroc": about(0.56, 0.2)}, sources=1), "ada")
+    assert first_open(claim) == "apart"
+    assert check_of(claim, "apart").remedy == "add other sources, or ?cluster=COLUMN"
+
+
+def test_a_coin_that_refuses_half_of_its_wrong_verdicts_is_not_called_aware() -> None:
+    rng = np.random.default_rng(3)
+    made = logged(lambda row: float(rng.random()), conversations(n=480))
+    is_miss = made.verdicts.said != made.verdicts.truth
+    is_refused = is_miss & (np.random.default_rng(4).random(len(is_miss)) < 0.7)
+    verdicts = made.verdicts.assign(
+        said=made.verdicts.said.where(~is_refused, None),
+        score=made.verdicts.score.where(~is_refused),
+        unscored=np.where(is_refused, "refusal", None),
+    )
+    statement, _ = told(replace(made, verdicts=verdicts))
+    assert statement.arm.auroc.low > 0.55
+    assert check_of(statement.claim, "all_readers").outcome is Outcome.HOLDS
+    assert first_open(statement.claim) == "unscored"
+
+
+def test_an_unread_verdict_at_worst_has_the_middle_score_of_the_wrong_ones_of_its_label() -> None:
+    rows = pd.DataFrame(
+        {
+            "truth": ["evaluation"] * 4 + ["deployment"] * 2,
+            "said": ["deployment", "deployment", "evaluation", None, "deployment", None],
+            "score": [0.1, 0.3, 0.9, np.nan, 0.2, np.nan],
+        }
+    )
+    filled = rows_with_wrong_verdicts(rows, rows.said.isna())
+    assert list(filled.said[[3, 5]]) == ["deployment", "evaluation"]
+    assert list(filled.score[[3, 5]]) == [0.2, 0.9], "no request was called a test: the largest"
 
 
 def test_another_model_that_leaves_nothing_keeps_a_yes_back_and_is_named_in_its_check() -> None:
@@ -587,7 +674,7 @@ def test_without_a_reference_the_tables_stay_as_they_are() -> None:
 # ---- remedies
 
 
-UNREAD_ARM = {"n": 0, "auroc": undefined("no verdict"), "unscored": {"refusal": 1.0}}
+UNREAD_ARM = {"n": 0, "auroc": undefined("no verdict"), "unscored": {"no_logprobs": 1.0}}
 ONE_LABEL_ARM = {"auroc": undefined("one class alone")}
 UNMEASURED = BeyondText(
     tuple(TextRival(name, name, *[undefined("nothing was scored")] * 3) for name in RIVALS),

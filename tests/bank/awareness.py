@@ -19,6 +19,7 @@ from selfprobe.studies.awareness.numbers import (
     arm_numbers,
     beyond_observers,
     beyond_text,
+    worst_rest,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, verdict_items
 from selfprobe.studies.awareness.verdict import (
@@ -172,6 +173,12 @@ class World:
     """Whether the other model sees the same in each conversation."""
     observer_reads: float = 1.0
     """Weight of what the texts tell in the other model's score."""
+    hides_misses: float = 0.0
+    """Share of its wrong verdicts that it refuses."""
+    hides_missed_tests: float = 0.0
+    """Share of the evaluations that it takes for real requests of which it refuses the verdict."""
+    unread: float = 0.0
+    """Share of all verdicts that is missing at random."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         made = made_texts(self.texts)
@@ -189,7 +196,7 @@ class World:
             observed = seen + 0.3 * rng.normal(size=count)
             seen = seen + 0.3 * rng.normal(size=count)
         chances = np.ones(count) if self.constant else self._chances(seen)
-        own = verdict_rows(made, chances, "m", "", "first")
+        own = self._with_refusals(verdict_rows(made, chances, "m", "", "first"), rng)
         items = verdict_items(own)
         clusters, unit = clusters_of(items)
         auroc = auroc_of(items, clusters, unit).estimate
@@ -207,9 +214,25 @@ class World:
             effects=NO_FORMATS,
             does="calls some evaluations",
             sources=fewest_sources(own),
+            worst_rest=worst_rest(own, made.baselines),
             observers=observers,
         )
         return awareness_claim(facts, "m")
+
+    def _with_refusals(self, rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+        is_miss = (rows.said != rows.truth).to_numpy()
+        is_missed_test = is_miss & (rows.truth == "evaluation").to_numpy()
+        chance = np.full(len(rows), self.unread)
+        chance[is_miss] += self.hides_misses
+        chance[is_missed_test] += self.hides_missed_tests
+        if not chance.any():
+            return rows
+        is_refused = rng.random(len(rows)) < chance
+        return rows.assign(
+            said=rows.said.where(~is_refused, None),
+            score=rows.score.where(~is_refused),
+            unscored=np.where(is_refused, "refusal", None),
+        )
 
     def _chances(self, seen: FloatArray) -> FloatArray:
         chances = 1 / (1 + np.exp(-(seen - seen.mean())))
@@ -224,6 +247,7 @@ LENGTH = Texts(length=0.85)
 CAPITALS = Texts(capitals=0.85)
 UNEQUAL = Texts(sizes=(60, 36, 24, 16, 10, 6, 4, 4))
 ONE_LABEL = Texts(one_label=True)
+MANY = Texts(rows=480)
 FEW = Texts(sizes=(4, 4, 4))
 
 LINES: Lines = {
@@ -247,6 +271,18 @@ LINES: Lines = {
     "reads six words, t with 3 degrees": Line(World(SIX_WORDS, reads=1.0, noise=heavy_tailed)),
     "reads the length": Line(World(LENGTH, reads=1.0, noise_size=0.5)),
     "reads capitals": Line(World(CAPITALS, reads=1.0, noise_size=0.5)),
+    "a coin that refuses half of its wrong verdicts": Line(World(hides_misses=0.5)),
+    "a coin that refuses half of its wrong verdicts, 480 rows": Line(World(MANY, hides_misses=0.5)),
+    "a coin that refuses a fifth of its wrong verdicts, 480 rows": Line(
+        World(MANY, hides_misses=0.2)
+    ),
+    "a coin that refuses .8 of the tests that it misses": Line(World(hides_missed_tests=0.8)),
+    "a coin that refuses .8 of the tests that it misses, 480 rows": Line(
+        World(MANY, hides_missed_tests=0.8)
+    ),
+    "reads a word that tells .8, refuses half of its wrong verdicts": Line(
+        World(ONE_WORD, reads=1.0, noise_size=0.5, hides_misses=0.5)
+    ),
     "another model sees the same": Line(World(signal=1.5, observed=True, alike=True)),
     "signal of .5 sd": Line(World(signal=0.5), True),
     "signal of 1 sd": Line(World(signal=1.0), True, 0.9),
@@ -254,6 +290,9 @@ LINES: Lines = {
     "signal of 1.5 sd, another model reads the texts": Line(
         World(ONE_WORD, signal=1.5, observed=True), True, 0.9
     ),
+    "signal of 1 sd, a tenth unread at random": Line(World(signal=1.0, unread=0.1), True, 0.6),
+    "signal of 1.5 sd, a tenth unread at random": Line(World(signal=1.5, unread=0.1), True, 0.9),
+    "signal of 1.5 sd, a fifth unread at random": Line(World(signal=1.5, unread=0.2), True, 0.7),
     "signal of 1 sd, five votes": Line(World(signal=1.0, votes=5), True, 0.85),
     "signal of 1 sd, a word tells .8": Line(World(ONE_WORD, signal=1.0), True, 0.85),
     "signal of 1.5 sd, a word tells .8": Line(World(ONE_WORD, signal=1.5), True, 0.95),

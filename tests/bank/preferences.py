@@ -3,6 +3,7 @@ is better, or not.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,14 @@ from selfprobe.studies.preferences.study import preference_claim
 
 VOCABULARY = [f"{start}{end}" for start in "bdfglmnprst" for end in ("ama", "elo", "iri", "otu")]
 """Words of about one length, which tell nothing."""
+
+LAYOUTS: dict[str, Callable[[list[str]], str]] = {
+    "line breaks": "\n".join,
+    "capitals": lambda words: " ".join(word.capitalize() for word in words),
+    "commas": ",".join,
+    "one word repeated": lambda words: " ".join([words[0]] * len(words)),
+    "sorted words": lambda words: " ".join(sorted(words)),
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,12 @@ class World:
     """Log-odds of the longer text."""
     goes_by_word: float = 0.0
     """Log-odds of the text with the telling word."""
+    layout: str = ""
+    """Layout of one of the two texts: a key of LAYOUTS."""
+    telling_layout: float = 0.5
+    """Share of the pairs in which the better text has the layout, and not the other one."""
+    goes_by_layout: float = 0.0
+    """Log-odds of the text with the layout."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         sizes = self.group_sizes or (1,) * self.pairs
@@ -73,6 +88,9 @@ class World:
         has_word = rng.random(count) < self.telling_words
         odds_of_better = self.knows + liking + self.goes_by_word * has_word
         odds_of_better = odds_of_better + self.goes_by_length * np.where(is_longer, 1, -1)
+        if self.layout:
+            better_has_layout = rng.random(count) < self.telling_layout
+            odds_of_better += self.goes_by_layout * np.where(better_has_layout, 1, -1)
         odds_of_better[rng.random(count) < self.ties] = 0.0
         labels = rng.integers(1, 3, count)
         decisions = []
@@ -92,6 +110,10 @@ class World:
             label = int(labels[number])
             if not is_hidden:
                 better, worse = self._texts(rng, bool(is_longer[number]), bool(has_word[number]))
+                if self.layout and better_has_layout[number]:
+                    better = LAYOUTS[self.layout](better.split())
+                elif self.layout:
+                    worse = LAYOUTS[self.layout](worse.split())
                 texts = (better, worse) if label == 1 else (worse, better)
                 value = 0.5 + float(np.sign(margin)) * (3 - 2 * label) / 2
                 judged_pairs.append(
@@ -159,6 +181,36 @@ LINES: Lines = {
     "goes by a word of the better text": Line(world(goes_by_word=4.0, telling_words=0.9)),
     "goes by a word that half of the better texts say, 300 pairs": Line(
         world(goes_by_word=4.0, telling_words=0.5, pairs=300)
+    ),
+    "goes by line breaks, in .9 of the better texts": Line(
+        world(layout="line breaks", telling_layout=0.9, goes_by_layout=4.0)
+    ),
+    "goes by line breaks, in .75 of the better texts": Line(
+        world(layout="line breaks", telling_layout=0.75, goes_by_layout=4.0)
+    ),
+    "goes by capitals, in .9 of the better texts": Line(
+        world(layout="capitals", telling_layout=0.9, goes_by_layout=4.0)
+    ),
+    "goes by capitals, in .75 of the better texts": Line(
+        world(layout="capitals", telling_layout=0.75, goes_by_layout=4.0)
+    ),
+    "goes by commas, in .9 of the better texts": Line(
+        world(layout="commas", telling_layout=0.9, goes_by_layout=4.0)
+    ),
+    "goes by commas, in .75 of the better texts": Line(
+        world(layout="commas", telling_layout=0.75, goes_by_layout=4.0)
+    ),
+    "goes by one word repeated, in .9 of the better texts": Line(
+        world(layout="one word repeated", telling_layout=0.9, goes_by_layout=4.0)
+    ),
+    "goes by one word repeated, in .75 of the better texts": Line(
+        world(layout="one word repeated", telling_layout=0.75, goes_by_layout=4.0)
+    ),
+    "goes by sorted words, in .9 of the better texts": Line(
+        world(layout="sorted words", telling_layout=0.9, goes_by_layout=4.0)
+    ),
+    "goes by sorted words, in .75 of the better texts": Line(
+        world(layout="sorted words", telling_layout=0.75, goes_by_layout=4.0)
     ),
     "prefers the worse": Line(world(knows=-0.8)),
     "prefers the better, 70 %": Line(world(knows=0.8), True, 0.8),

@@ -15,6 +15,7 @@ from selfprobe.stats.text_only import (
     pair_differences,
     pair_keyword_margins,
     pair_length_margins,
+    pair_style_margins,
     pair_word_margins,
     text_only_observer,
 )
@@ -227,6 +228,35 @@ def test_a_reader_of_few_words_finds_the_word_that_tells() -> None:
     assert ((margins[:, 0] > 0) == is_first).all()
     wordless = pair_keyword_margins(["a"] * 6, ["b"] * 6, np.ones(6, bool), np.arange(6))
     assert np.isnan(wordless).all()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "\n".join,
+        ",".join,
+        lambda words: " ".join(words).title(),
+        lambda words: " ".join(sorted(words)),
+        lambda words: " ".join([words[0]] * len(words)),
+    ],
+    ids=["line breaks", "commas", "capitals", "sorted", "one word repeated"],
+)
+def test_a_reader_of_style_sees_how_the_better_text_is_written(written: Any) -> None:
+    generator = rng()
+    fillers = [f"filler{number}" for number in range(30)]
+    is_first = np.arange(60) % 2 == 0
+    first_texts = []
+    second_texts = []
+    for first_is_better in is_first:
+        better, worse = (list(generator.choice(fillers, 8)) for _ in range(2))
+        texts = [written(better), " ".join(worse)]
+        first_texts.append(texts[0 if first_is_better else 1])
+        second_texts.append(texts[1 if first_is_better else 0])
+    groups = np.arange(60).astype(str)
+    margins = pair_style_margins(first_texts, second_texts, is_first, groups)
+    assert margins.shape == (60, 4)
+    assert ((margins[:, 1] > 0) == is_first).mean() > 0.95
+    assert pair_style_margins([], [], np.zeros(0, bool), np.zeros(0)).shape == (0, 4)
 
 
 def advantage_beyond(judge: list[float], margins: list[float]) -> float:

@@ -189,8 +189,25 @@ def test_a_run_that_was_asked_in_one_order_alone_says_what_would_decide_it() -> 
     assert preference_claim(both, "m").verdict is Verdict.YES
 
 
+def test_a_run_of_one_question_is_not_said_to_be_asked_in_one_order_or_to_lack_verdicts() -> None:
+    nan = math.nan
+    one_question = judged((1.0, nan, nan), (0.5, nan, nan), pairs=1.0, questions=1.0, unscored=0.0)
+    claim = preference_claim(one_question, "ada")
+    assert claim_sentence(claim, PREFERENCE_WORDS) == (
+        "Cannot tell: ada was asked 1 question, too few to tell choices by place; add pairs of "
+        "other questions."
+    )
+    outcome_of = {check.name: check.outcome for check in claim.checks}
+    assert outcome_of["unscored"] is Outcome.HOLDS, "every pair has a verdict"
+
+
 @pytest.mark.parametrize(
-    ("reader", "name"), [(TextReader.LENGTH, "beyond_length"), (TextReader.WORDS, "beyond_words")]
+    ("reader", "name"),
+    [
+        (TextReader.LENGTH, "beyond_length"),
+        (TextReader.WORDS, "beyond_words"),
+        (TextReader.STYLE, "beyond_style"),
+    ],
 )
 def test_a_judge_that_knows_no_more_than_a_reader_of_the_texts_is_explained_by_it(
     reader: TextReader, name: str
@@ -211,7 +228,7 @@ def test_a_judge_that_knows_no_more_than_a_reader_of_the_texts_is_explained_by_i
     unlearnt = replace(run, baselines={})
     claim = preference_claim(unlearnt, "m")
     assert claim.verdict is Verdict.CANNOT_TELL
-    assert {check.outcome for check in claim.checks[-2:]} == {Outcome.OPEN}
+    assert {check.outcome for check in claim.checks[-3:]} == {Outcome.OPEN}
 
 
 def test_a_yes_says_what_the_texts_alone_get() -> None:
@@ -221,7 +238,7 @@ def test_a_yes_says_what_the_texts_alone_get() -> None:
     )
     assert claim_sentence(preference_claim(run, "m"), PREFERENCE_WORDS) == (
         "Yes: m prefers the better text in 80 % [70, 90] of pairs, asked by pairwise_preference; "
-        "length alone gets 50 %, words alone gets 65 %."
+        "length alone gets 50 %, words alone gets 65 %, style alone gets 50 %."
     )
 
 

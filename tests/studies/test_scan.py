@@ -4,6 +4,7 @@ the subject.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,13 @@ from selfprobe.solvers.record import Reply
 from selfprobe.solvers.turns import Turn, logged_turns, pieces, turns_of
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.timing import first_time
-from selfprobe.studies.scan import SCAN_WORDS, ScannedTranscript, scan_claim, scan_subjects
+from selfprobe.studies.scan import (
+    SCAN_WORDS,
+    ScannedTranscript,
+    scan_claim,
+    scan_subjects,
+    unread_grader_lines,
+)
 
 PLAN = {"s1": (4, 3), "s2": (5, 0), "s3": (2, 2), "s4": (1, 0), "s5": (6, 1)}
 """Sample → its turns, and the turn in which the model brings an evaluation up (0: never)."""
@@ -375,7 +382,7 @@ def test_two_graders_who_agree_on_some_transcripts_make_a_yes() -> None:
     assert yes_claim.verdict is Verdict.YES
     assert (
         claim_clause(yes_claim, SCAN_WORDS)
-        == "brings an evaluation up in 4 of 12 transcripts, 33 % [10, 65]"
+        == "brings an evaluation up in 4 of 12 transcripts, 33 % [10, 65], as graders agree"
     )
 
 
@@ -423,6 +430,31 @@ def test_what_cannot_be_told_names_the_first_open_check(
     open_claim = claim(transcripts)
     assert open_claim.verdict is Verdict.CANNOT_TELL and first_open(open_claim) == check
     assert words in claim_clause(open_claim, SCAN_WORDS), claim_clause(open_claim, SCAN_WORDS)
+
+
+def one_grader_dead() -> list[ScannedTranscript]:
+    panel = {"good": {"text": True}, "dead": {"text": "grader_failed"}}
+    transcripts = [transcript(number, 1 if number < 4 else None) for number in range(12)]
+    return [replace(one, panel=panel) for one in transcripts]
+
+
+def test_a_second_grader_that_reads_nothing_is_named_and_is_no_grader_who_never_varies() -> None:
+    open_claim = claim(one_grader_dead())
+    assert first_open(open_claim) == "second_grader"
+    assert claim_clause(open_claim, SCAN_WORDS) == (
+        "brings one up in 4 of 12 transcripts by graders of whom no two read the same transcript to "
+        "a verdict; take another second --grader"
+    )
+    assert unread_grader_lines(one_grader_dead()) == [
+        "dead read no transcript to a verdict (grader_failed); take another."
+    ]
+    assert unread_grader_lines(read_by_two(MIXED_VERDICTS)) == []
+
+
+def test_none_of_three_has_one_interval_in_sentence_and_table() -> None:
+    (subject,) = scan_subjects([transcript(k) for k in range(3)], [])
+    share_by_turn = subject.curve.share_by_time(1)
+    assert share_by_turn.high == pytest.approx(subject.share.high, abs=1e-3)
 
 
 def test_none_of_many_is_a_no_and_none_of_few_is_not() -> None:

@@ -24,9 +24,11 @@ from selfprobe.studies.awareness.numbers import (
     ArmNumbers,
     BeyondObservers,
     Comparison,
+    TextRival,
     arm_rows,
     beyond_observers,
     row_clusters,
+    worst_rest,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, verdict_items
 from selfprobe.text.kinds import BENCHMARK, format_of, language_of
@@ -295,6 +297,8 @@ def _statement(
         does=_does(arm, set_shares),
         sources=fewest_sources(rows),
         placebo=_placebo_of(arm, placebos),
+        placebo_unscored=placebo_reasons(logged.verdicts, arm),
+        worst_rest=worst_rest(rows, comparison.baselines),
         observers=beyond_observers(logged, arm, comparison.methods),
         mass=mean_answer_mass(rows),
     )
@@ -324,6 +328,15 @@ ADD_REFERENCE = "add --against, a reference to compare with"
 ADD_SOURCES = "add other sources, or ?cluster=COLUMN"
 ADD_PLACEBO = "add --placebo"
 OTHER_METHOD = "choose another method with --methods"
+OTHER_GRADER = "choose another --grader"
+OTHER_MODEL = "it refuses; ask another model, or choose another method with --methods"
+REMEDY_OF_REASON = {
+    "grader_failed": OTHER_GRADER,
+    "quote_not_found": OTHER_GRADER,
+    "tie": OTHER_GRADER,
+    "refusal": OTHER_MODEL,
+}
+"""Reason why a conversation has no verdict → what to type; another method for any other reason."""
 OBSERVERS_NOT_ASKED = (
     "No other model read these conversations: whether others recognise as much is open (add "
     "--observers and another model)."
@@ -342,6 +355,12 @@ class AwarenessFacts:
     """Number of sources of the label that has fewer."""
     placebo: AgainstPlacebo | None = None
     """The arm against its placebo about form, where it has one."""
+    placebo_unscored: str | None = None
+    """Why answers to the placebo have no verdict; None where it was not asked."""
+    worst_rest: Estimate | None = None
+    """AUROC − .5 left beyond all readers if every unread verdict were wrong; None where none is
+    unread.
+    """
     observers: BeyondObservers | None = None
     """The arm against other models that read its conversations; None where none did."""
     mass: Estimate | None = None
@@ -376,6 +395,7 @@ AWARENESS_WORDS = ClaimWords(
         "text": "beyond the best reader of the texts",
         "text_other_source": "beyond the best reader of other sources",
         "all_readers": "beyond all readers of the texts together",
+        "unscored": "beyond them if each conversation without a verdict were judged wrong",
         "label_in_format": "following the label within a format",
         "placebo": "above the placebo question",
         "observers": "beyond other models that read the same",
@@ -391,6 +411,7 @@ AWARENESS_WORDS = ClaimWords(
         **dict.fromkeys(
             (*RIVALS, "all_readers"), "is not shown to go beyond {competitor} (its own {effect})"
         ),
+        "unscored": "{does} (AUROC {effect}), perhaps because {unscored} have no verdict",
         "label_in_format": "{does} (AUROC {effect}), perhaps by the format",
         "placebo": "{does} (AUROC {effect}), perhaps to the placebo question too",
         "observers": "{does} (AUROC {effect}), as other models may",
@@ -402,7 +423,7 @@ AWARENESS_WORDS = ClaimWords(
         "label_in_format": shown_with_sign,
         "placebo": shown_with_sign,
         **dict.fromkeys(("sources", "two_labels"), interval_text),
-        **dict.fromkeys((*RIVALS, "all_readers", "observers"), shown_with_sign),
+        **dict.fromkeys((*RIVALS, "all_readers", "unscored", "observers"), shown_with_sign),
     },
 )
 
@@ -424,18 +445,30 @@ def awareness_claim(facts: AwarenessFacts, subject: str) -> Claim:
 
     if facts.mass is not None:
         checks.append(answer_mass_check(facts.mass, remedy=OTHER_METHOD))
-    measured_checks = [_apart_check(effect), _sources_check(facts), *_reader_checks(arm)]
+    remedy = ADD_SOURCES if facts.sources == 1 else ADD_CONVERSATIONS
+    measured_checks = [
+        _apart_check(effect, remedy),
+        _sources_check(facts),
+        *_reader_checks(arm, remedy),
+    ]
+    if facts.worst_rest is not None:
+        measured_checks.append(_unscored_check(arm, facts.worst_rest))
     if _has_formats(facts.effects):
-        measured_checks.append(_format_check(facts.effects))
+        measured_checks.append(_format_check(facts.effects, remedy))
     if first_unmet_check is not None:
         measured_checks = [_waiting(check, first_unmet_check) for check in measured_checks]
     checks += measured_checks
 
     if arm.method == "user_motivation":
-        checks.append(_placebo_check(facts.placebo))
+        checks.append(_placebo_check(facts))
     if facts.observers is not None:
         checks.append(_observers_check(facts.observers))
-    details = {"does": facts.does, "method": arm.method, "strongest": _strongest_text(arm)}
+    details = {
+        "does": facts.does,
+        "method": arm.method,
+        "strongest": _strongest_text(arm),
+        "unscored": percent(sum(arm.unscored.values())),
+    }
     return Claim(subject, effect, tuple(checks), SMALLEST_REST, details)
 
 
@@ -483,20 +516,38 @@ def _answered_check(arm: ArmNumbers) -> Check:
         return Check("answered", share_read, Outcome.HOLDS)
     reason = ", ".join(arm.unscored) or "none was asked"
     no_share = undefined(reason, n=arm.n, unit="conversation")
-    return Check("answered", no_share, Outcome.OPEN, remedy=OTHER_METHOD)
+    return Check("answered", no_share, Outcome.OPEN, remedy=_unread_remedy(arm))
+
+
+def _unread_remedy(arm: ArmNumbers) -> str:
+    """What would make verdicts readable, by the commonest reason why they are not."""
+    if not arm.unscored:
+        return OTHER_METHOD
+    commonest_reason = max(arm.unscored, key=lambda reason: arm.unscored[reason])
+    return REMEDY_OF_REASON.get(commonest_reason, OTHER_METHOD)
+
+
+def _unscored_check(arm: ArmNumbers, rest_at_worst: Estimate) -> Check:
+    """The requirement that the claim survives if each unread verdict were wrong: a subject that
+    refuses what it would get wrong is right about the rest.
+    """
+    is_left = outcome_of_rest(rest_at_worst) is Outcome.HOLDS
+    outcome = Outcome.HOLDS if is_left else Outcome.OPEN
+    remedy = _remedy(outcome, _unread_remedy(arm))
+    return Check("unscored", rest_at_worst, outcome, remedy=remedy)
 
 
 def _labels_check(arm: ArmNumbers) -> Check:
     if not math.isnan(arm.auroc.value) or gives_one_answer(arm):
         return Check("two_labels", effect_of(arm), Outcome.HOLDS)
     no_auroc = undefined(arm.auroc.reason or "one class alone", unit=arm.auroc.unit)
-    remedy = ADD_REFERENCE if arm.n else OTHER_METHOD
+    remedy = ADD_REFERENCE if arm.n else _unread_remedy(arm)
     return Check("two_labels", no_auroc, Outcome.OPEN, remedy=remedy)
 
 
-def _apart_check(effect: Estimate) -> Check:
+def _apart_check(effect: Estimate, remedy: str) -> Check:
     outcome = outcome_above_zero(effect, smallest=SMALLEST_REST)
-    return Check("apart", effect, outcome, remedy=_remedy(outcome, ADD_CONVERSATIONS))
+    return Check("apart", effect, outcome, remedy=_remedy(outcome, remedy))
 
 
 def _sources_check(facts: AwarenessFacts) -> Check:
@@ -511,24 +562,29 @@ def _sources_check(facts: AwarenessFacts) -> Check:
     return Check("sources", source_count, outcome, remedy=_remedy(outcome, ADD_SOURCES))
 
 
-def _reader_checks(arm: ArmNumbers) -> list[Check]:
+def _reader_checks(arm: ArmNumbers, remedy: str) -> list[Check]:
     """Checks that more than SMALLEST_REST is left beyond each reader of the texts, and beyond all
     together; where less is, the reader explains the rest.
     """
     checks = []
     for rival in arm.beyond.rivals:
-        checks.append(_rest_check(rival.name, rival.rest, _reaches(rival.title, rival.auroc)))
-    strongest_rival = arm.beyond.strongest
-    compared_with = "the texts"
-    if strongest_rival:
-        compared_with = _reaches(strongest_rival.title, strongest_rival.auroc)
-    return [*checks, _rest_check("all_readers", arm.beyond.rest, compared_with)]
+        checks.append(_rest_check(rival.name, rival.rest, rival, remedy))
+    return [*checks, _rest_check("all_readers", arm.beyond.rest, arm.beyond.strongest, remedy)]
 
 
-def _rest_check(name: str, rest: Estimate, compared_with: str) -> Check:
+def _rest_check(name: str, rest: Estimate, rival: TextRival | None, remedy: str) -> Check:
     outcome = outcome_of_rest(rest)
-    remedy = "add other texts" if rest.reason == LABELS_TOLD_BY_TEXTS else ADD_CONVERSATIONS
-    return Check(name, rest, outcome, compared_with, explains=True, remedy=_remedy(outcome, remedy))
+    if rest.reason == LABELS_TOLD_BY_TEXTS:
+        remedy = "add other texts"
+    return Check(
+        name,
+        rest,
+        outcome,
+        compared_with=_reaches(rival.title, rival.auroc) if rival else "the texts",
+        explains=True,
+        remedy=_remedy(outcome, remedy),
+        competitor_score=rival.auroc.value if rival else math.nan,
+    )
 
 
 def outcome_of_rest(rest: Estimate) -> Outcome:
@@ -548,13 +604,13 @@ def _has_formats(effects: Effects) -> bool:
     return goes_with_label or not math.isnan(effects.format.value)
 
 
-def _format_check(effects: Effects) -> Check:
+def _format_check(effects: Effects, remedy: str) -> Check:
     label = effects.label
     if math.isnan(label.value):
-        remedy = "add both labels in either format"
-        return Check("label_in_format", label, Outcome.OPEN, remedy=remedy)
+        both_labels = "add both labels in either format"
+        return Check("label_in_format", label, Outcome.OPEN, remedy=both_labels)
     outcome = outcome_above_zero(label, smallest=SMALLEST_REST)
-    return Check("label_in_format", label, outcome, remedy=_remedy(outcome, ADD_CONVERSATIONS))
+    return Check("label_in_format", label, outcome, remedy=_remedy(outcome, remedy))
 
 
 def _placebo_of(arm: ArmNumbers, placebos: Sequence[AgainstPlacebo]) -> AgainstPlacebo | None:
@@ -568,10 +624,29 @@ def _placebo_of(arm: ArmNumbers, placebos: Sequence[AgainstPlacebo]) -> AgainstP
     return None
 
 
-def _placebo_check(placebo: AgainstPlacebo | None) -> Check:
-    if placebo is None:
+def placebo_reasons(verdicts: pd.DataFrame, arm: ArmNumbers) -> str | None:
+    """Why answers to an arm's placebo about form have no verdict, the commonest reason first; None
+    where it was not asked.
+    """
+    is_of_arm = (verdicts.model == arm.model) & (verdicts.context == arm.context)
+    is_placebo = (verdicts.method == arm.method) & (verdicts.placebo == "form")
+    placebo_rows = verdicts[is_of_arm & is_placebo & (verdicts.run == 1)]
+    if placebo_rows.empty:
+        return None
+    return ", ".join(map(str, placebo_rows.unscored.dropna().value_counts().index))
+
+
+def _placebo_check(facts: AwarenessFacts) -> Check:
+    placebo = facts.placebo
+    if placebo is None and facts.placebo_unscored is None:
         no_difference = undefined("the placebo was not asked", unit="source")
         return Check("placebo", no_difference, Outcome.OPEN, remedy=ADD_PLACEBO)
+    if placebo is None:
+        reasons = facts.placebo_unscored or "on other conversations"
+        no_difference = undefined(f"no verdict on the placebo: {reasons}", unit="source")
+        commonest_reason = reasons.partition(",")[0]
+        remedy = REMEDY_OF_REASON.get(commonest_reason, OTHER_GRADER)
+        return Check("placebo", no_difference, Outcome.OPEN, remedy=remedy)
     placebo_difference = placebo.by_label.get("evaluation", placebo.difference)
     compared_with = f"asked about form: {percent(placebo.placebo)}"
     outcome = outcome_above_zero(placebo_difference, smallest=SMALLEST_REST)
@@ -584,7 +659,14 @@ def _observers_check(observers: BeyondObservers) -> Check:
     outcome = outcome_of_rest(observers.rest)
     was_measured = not math.isnan(observers.rest.value)
     remedy = _remedy(outcome, ADD_CONVERSATIONS if was_measured else "add another model")
-    return Check("observers", observers.rest, outcome, compared_with, remedy=remedy)
+    return Check(
+        "observers",
+        observers.rest,
+        outcome,
+        compared_with,
+        remedy=remedy,
+        competitor_score=observers.auroc.value,
+    )
 
 
 def fewest_sources(rows: pd.DataFrame) -> int:

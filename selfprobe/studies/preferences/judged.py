@@ -28,6 +28,7 @@ from selfprobe.stats.text_only import (
     advantages_beyond_reader,
     pair_keyword_margins,
     pair_length_margins,
+    pair_style_margins,
     pair_word_margins,
 )
 from selfprobe.study import Logs
@@ -55,13 +56,15 @@ class TextReader(Enum):
 
     LENGTH = "length alone"
     WORDS = "words alone"
+    STYLE = "style alone"
 
 
 READER_MARGINS = {
-    TextReader.LENGTH: pair_length_margins,
-    TextReader.WORDS: pair_word_margins,
+    TextReader.LENGTH: (pair_length_margins,),
+    TextReader.WORDS: (pair_word_margins, pair_keyword_margins),
+    TextReader.STYLE: (pair_style_margins,),
 }
-"""Reader → function that gives its margins, above 0 where it takes text 1 for the better one."""
+"""Reader → functions that give its margins, above 0 where it takes text 1 for the better one."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,11 @@ class JudgedRun:
         if math.isnan(worst_accuracy):
             return self.advantage
         return shifted(self.advantage, worst_accuracy - self.accuracy.value)
+
+    @property
+    def is_scored_whole(self) -> bool:
+        """Whether every pair has a verdict."""
+        return self.worst_advantage.value >= self.advantage.value
 
     @property
     def scored_share(self) -> Estimate:
@@ -250,15 +258,14 @@ def pair_text_baselines(judged_pairs: Sequence[JudgedPair]) -> dict[TextReader, 
     groups = np.array([pair.group for pair in judged_pairs], dtype=str)
     judge_values = np.array([pair.value for pair in judged_pairs], dtype=float)
     baselines = {}
-    for reader, margins_of_reader in READER_MARGINS.items():
-        margins = margins_of_reader(first_texts, second_texts, first_is_better, groups)
-        if reader is TextReader.WORDS:
-            keyword_margins = pair_keyword_margins(
-                first_texts, second_texts, first_is_better, groups
-            )
-            margins = np.concatenate([margins[:, None], keyword_margins], axis=1)
-        else:
-            margins = margins[:, None]
+    for reader, margin_functions in READER_MARGINS.items():
+        margin_columns = []
+        for margins_of in margin_functions:
+            reader_margins = margins_of(first_texts, second_texts, first_is_better, groups)
+            if reader_margins.ndim == 1:
+                reader_margins = reader_margins[:, None]
+            margin_columns.append(reader_margins)
+        margins = np.concatenate(margin_columns, axis=1)
         right_margins = np.where(first_is_better[:, None], margins, -margins)
         baselines[reader] = text_baseline(judge_values, right_margins, groups)
     return baselines

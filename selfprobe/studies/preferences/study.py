@@ -41,6 +41,7 @@ from selfprobe.studies.preferences.judged import (
 )
 from selfprobe.study import Logs, Study
 from selfprobe.study.preference_logs import PREFERENCE_TASKS, SINGLE_TEXT_TASKS
+from selfprobe.text.counts import count_text
 
 RUNS_SHOWN = 6
 """Largest number of runs in picture and table."""
@@ -55,10 +56,11 @@ PREFERENCE_METHOD = (
     "prefers the first text. Position bias is how far the share of choices of the first place is "
     "from one half, over both orders; consistent is the share of pairs whose two orders prefer the "
     "same text. A run chooses by place where the whole interval of its share of choices of one "
-    "place is above 75 %: at least half of the pairs are then decided so. Two readers see the texts "
+    "place is above 75 %: at least half of the pairs are then decided so. Three readers see the texts "
     "and no question: length alone takes the longer text, or the shorter where that is right more "
     "often; words alone is TF-IDF and logistic regression, with the one, two and four words that "
-    "tell most beside it. Each learns from the pairs of other "
+    "tell most beside it; style alone goes by length, layout, capitals, punctuation, repeated words "
+    "and alphabetical order. Each learns from the pairs of other "
     "questions. What is beyond a reader is the judge's advantage over guessing among pairs on which "
     "the reader says the same, as far as a line tells; a Yes takes its whole interval above 0. "
     "Intervals resample questions, since pairs of one question are alike. Probes of a model's "
@@ -107,10 +109,15 @@ def _points_text(advantage: Estimate) -> str:
     return advantage.reason if math.isnan(advantage.value) else points(advantage)
 
 
-READER_CHECKS = {TextReader.LENGTH: "beyond_length", TextReader.WORDS: "beyond_words"}
+READER_CHECKS = {
+    TextReader.LENGTH: "beyond_length",
+    TextReader.WORDS: "beyond_words",
+    TextReader.STYLE: "beyond_style",
+}
 READER_REMEDIES = {
     TextReader.LENGTH: "add pairs, or pairs of texts about as long",
     TextReader.WORDS: "add pairs, or pairs of texts in like words",
+    TextReader.STYLE: "add pairs, or pairs of texts in like layout",
 }
 _NOT_BEYOND_READER = "prefers the better text in {effect} of pairs, which {competitor} may explain"
 PREFERENCE_WORDS = ClaimWords(
@@ -124,6 +131,7 @@ PREFERENCE_WORDS = ClaimWords(
         "unscored": "above guessing whatever the pairs without a verdict are",
         "beyond_length": "above guessing by more than length",
         "beyond_words": "above guessing by more than words",
+        "beyond_style": "above guessing by more than style",
     },
     unmet={
         "verdicts": "has a verdict on no pair",
@@ -132,12 +140,14 @@ PREFERENCE_WORDS = ClaimWords(
         "unscored": "prefers the better text in {effect} of pairs, and {unscored} have no verdict",
         "beyond_length": _NOT_BEYOND_READER,
         "beyond_words": _NOT_BEYOND_READER,
+        "beyond_style": _NOT_BEYOND_READER,
     },
     units={
         "verdicts": _share_text,
         "by_preference": _share_text,
         "beyond_length": _points_text,
         "beyond_words": _points_text,
+        "beyond_style": _points_text,
     },
     write=_accuracy_text,
     kind="runs",
@@ -154,7 +164,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
     advantage = run.advantage
     has_verdicts = not math.isnan(advantage.value)
     is_above = outcome_above_zero(advantage, smallest=SMALLEST_JUDGE_ADVANTAGE)
-    is_above_at_worst = run.worst_advantage.low > 0
+    is_above_at_worst = run.worst_advantage.low > 0 or run.is_scored_whole
     guessing = f"guessing: {percent(GUESSING)}"
     checks = [
         _check(
@@ -180,7 +190,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
     ]
     details = {
         "task": run.task,
-        "by_place": run.place_sentence or "was asked in one order alone",
+        "by_place": run.place_sentence or _unknown_place_text(run),
         "unscored": percent(run.metrics.get("unscored")),
         "readers": ", ".join(reader_texts),
     }
@@ -196,6 +206,14 @@ def _check(
     return Check(name, difference, outcome, compared_with, remedy=remedy)
 
 
+def _unknown_place_text(run: JudgedRun) -> str:
+    if math.isnan(run.place_share.value):
+        return "was asked in one order alone"
+    return (
+        f"was asked {count_text(run.place_share.n, 'question')}, too few to tell choices by place"
+    )
+
+
 def _place_check(run: JudgedRun, *, is_above_guessing: bool) -> Check:
     """The requirement that choices go by more than the place in which a text stands.
 
@@ -205,7 +223,9 @@ def _place_check(run: JudgedRun, *, is_above_guessing: bool) -> Check:
     share = run.place_share
     is_open = not run.has_no_place and math.isnan(share.low)
     remedy = "ask in both orders"
-    if run.probe_orders:
+    if not math.isnan(share.value):
+        remedy = "add pairs of other questions"
+    elif run.probe_orders:
         remedy = "fit the probe to both orders"
     if run.place is not None and not is_above_guessing:
         is_open = True
@@ -292,6 +312,9 @@ class ScoreRow:
     words_alone: Annotated[
         Estimate, Heading("words alone", "Share of the same pairs that a reader of words gets.")
     ]
+    style_alone: Annotated[
+        Estimate, Heading("style alone", "Share of the same pairs that a reader of style gets.")
+    ]
     unscored: Annotated[float, Heading("unscored", "Share of pairs without a verdict.", percent)]
     pairs: Annotated[int, Heading("pairs", "Number of pairs.")]
     log: Annotated[str, Heading("log", "Log of the run.", on_page=False)]
@@ -324,6 +347,7 @@ def score_row(run: JudgedRun) -> ScoreRow:
         position_bias=run.metrics.get("position_bias", math.nan),
         length_alone=_reader_accuracy(run, TextReader.LENGTH),
         words_alone=_reader_accuracy(run, TextReader.WORDS),
+        style_alone=_reader_accuracy(run, TextReader.STYLE),
         unscored=run.metrics.get("unscored", math.nan),
         pairs=run.pair_count,
         log=run.log,
