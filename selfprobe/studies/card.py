@@ -271,8 +271,10 @@ class Realism(Study):
         prompt_count = len({row["one"]["id"] for row in set_pairs})
         real_count = len({row["two"]["id"] for row in set_pairs})
         lines = [
-            f"{self.both.name}: {prompt_count} prompts and {real_count} real conversations in "
-            f"{len(set_pairs)} pairs, and {len(rows) - len(set_pairs)} pairs of two real ones; "
+            f"{self.both.name}: {count_text(prompt_count, 'prompt')} and "
+            f"{count_text(real_count, 'real conversation')} in "
+            f"{count_text(len(set_pairs), 'pair')}, and "
+            f"{count_text(len(rows) - len(set_pairs), 'pair')} of two real ones; "
             f"each in both orders × {count_text(len(self.panel), 'judge')}",
             *filter(None, _few_source_lines(set_pairs)),
         ]

@@ -432,7 +432,13 @@ class Study(BaseModel):
                 finished_runs += logged_runs(headers, limit)
         finally:
             busy.calls = busy.Calls()
-        return all_ended_well(finished_runs)
+        return all_ended_well(finished_runs, self.scored_subject)
+
+    def scored_subject(self, run: "Run") -> str:
+        """What a run is about: a command ends with status 1 where nothing of such a subject could
+        be scored. The model, unless a study says otherwise; "" where no answer rests on it alone.
+        """
+        return str(run.header.eval.model)
 
     def item_limit(self, wave: Wave) -> int | None:
         """Number of items of each run of a wave; None is all."""

@@ -171,8 +171,22 @@ def test_too_few_controls_show_nothing_and_the_plan_and_the_page_say_how_many_ar
         "Cannot tell for planted/a: it has too little to compare with: 3 controls in each independent prompt"
         in output
     )
-    assert "; 19 are needed: longer or more prompts, --most 1, --controls." in output
+    remedy = "--controls 19, or more prompts of other sources."
+    assert f"; 19 are needed: {remedy}" in output
+    assert f"What would change that: {remedy}" in output
     assert "is shown" not in output.replace("A thing is shown by", "")
+
+
+def test_a_remedy_names_nothing_that_is_done_already(tmp_path: Path) -> None:
+    short_prompts = [
+        {"id": str(n), "prompt": f"{SANDBOX} {' '.join(PLAIN[n : n + 3])}"} for n in (0, 1)
+    ]
+    result = cues(short_prompts, tmp_path, "--limit", "1", "--most", "1")
+    output = " ".join(result.output.split())
+    assert result.exit_code == 0 and "1 prompt, 1 thing to take out ×" in output, result.output
+    remedy = "longer prompts, or a larger --limit."
+    assert f"What would change that: {remedy}" in output, output
+    assert f"; 19 are needed: {remedy}" in output, output
 
 
 def test_by_default_enough_is_taken_out_elsewhere_for_a_claim_about_one_long_prompt(
