@@ -1187,7 +1187,7 @@ def card_page(contents: CardContents) -> Page:
     notes += [*simulated_lines, *caveat_lines]
     for judge, count in contents.errors.items():
         if count:
-            notes.append(f"{judge}: {count} pairs ended in an error.")
+            notes.append(f"{judge}: {count_text(count, 'pair')} ended in an error.")
 
     lines = [order_sentence(numbers), *simulated_lines, *caveat_lines]
     if contents.subject:

@@ -342,7 +342,7 @@ class Check(Study):
             call_count += task_calls
             sent_tokens += task_calls * item_sent
             received_tokens += task_calls * item_received
-            item_counts.append(f"{task_name}: {item_count} items")
+            item_counts.append(f"{task_name}: {count_text(item_count, 'item')}")
         costs = [Cost(model, call_count, sent_tokens, received_tokens) for model in self.models]
         return Plan([", ".join(item_counts)], costs)
 

@@ -375,9 +375,9 @@ def more_controls_remedy(
         is_limited: Whether --limit leaves prompts out.
 
     >>> more_controls_remedy(1, 2, 19, asked_controls=20, is_limited=True)
-    'longer prompts, or a larger --limit'
+    'longer prompts, a larger --limit'
     >>> more_controls_remedy(4, 3, 76, asked_controls=3, is_limited=False)
-    '--most 1, --controls 76, or more prompts of other sources'
+    '--most 1, --controls 76, prompts of further sources'
     """
     remedies = []
     if most_things > 1:
@@ -386,8 +386,8 @@ def more_controls_remedy(
         remedies.append(f"--controls {needed}")
     else:
         remedies.append("longer prompts")
-    more_prompts = "a larger --limit" if is_limited else "more prompts of other sources"
-    return f"{', '.join(remedies)}, or {more_prompts}"
+    remedies.append("a larger --limit" if is_limited else "prompts of further sources")
+    return ", ".join(remedies)
 
 
 def possible_claims(

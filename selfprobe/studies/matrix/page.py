@@ -514,7 +514,7 @@ def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:
     model_option = shlex.quote(",".join([*models, *placeholders]))
     task_option = ",".join(dict.fromkeys(row.task for row in lone_rows))
     lines.append(
-        "One model alone has no answer, which compares it with at least four others: "
+        "One model alone has no answer, which compares it with at least three others: "
         f"selfprobe matrix --models {model_option} --tasks {task_option}."
     )
     return lines

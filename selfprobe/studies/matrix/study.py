@@ -41,6 +41,7 @@ from selfprobe.study._registry import defaults_of, measures, short_name, takes_a
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls, run_versions
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 
 REASON_BY_SET_ARGUMENT = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
@@ -283,8 +284,8 @@ class Matrix(Study):
     def plan(self) -> Plan:
         """Calls and tokens, and what a matrix of this size can detect."""
         size = len(self.models)
-        items = ", ".join(f"{task} ({count} items)" for task, count in self.sizes.items())
-        lines = [f"{size} models × {size} × {items}"]
+        task_texts = [f"{task} ({count_text(count, 'item')})" for task, count in self.sizes.items()]
+        lines = [f"{count_text(size, 'model')} × {size} × {', '.join(task_texts)}"]
         if self.example_count_by_arm:
             further_cells = f"{size * (size - 1)} further cells a task and arm"
             lines.append(
@@ -349,7 +350,8 @@ class Matrix(Study):
             )
         endless_text += ", however many items you ask"
 
-        size_text = f"these {self.sizes[task]} items"
+        item_count = self.sizes[task]
+        size_text = "this 1 item" if item_count == 1 else f"these {item_count} items"
         if units[task] < self.sizes[task]:
             size_text += f" in {units[task]} clusters"
         if len(advantages) > 1:

@@ -94,9 +94,9 @@ MATRIX_WORDS = ClaimWords(
         "beyond_strength": "may stand out only as the strongest of these models",
     },
     stricter_tests={
-        "beyond_skill": "on the strictest scale of scores p = {p}, corrected for all models",
-        "beyond_shared_items": "where others agree on an item p = {p}, corrected for all models",
-        "beyond_pairs": "the largest p of the tests of pairs is {p}, corrected for all models",
+        "beyond_skill": "on the strictest scale p = {p}",
+        "beyond_shared_items": "p = {p}, corrected",
+        "beyond_pairs": "p = {p}, corrected",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
     write=partial(interval_text, sign=True),
@@ -402,14 +402,14 @@ def _step_remedy(check: str, row: ModelRow, facts: MatrixFacts, alpha: float) ->
         return more_models
     if check == "beyond_skill" and _does_scale_decide(row, alpha):
         if _are_others_at_floor(facts):
-            return f"take items of which the others get some right, or {more_models}"
+            return "take easier items, add models"
         return more_models
     if len(facts.rows) <= MODELS_BEFORE_ITEMS:
         return more_models
     if check != "beyond_pairs":
         return "take more items"
     if row.p_by_step[ABOVE_ALL_PAIRS] > 0:
-        return f"{more_models}: another pair stands out"
+        return "add models: another pair stands out"
     return more_models
 
 
