@@ -182,6 +182,13 @@ class Table:
         reason_text = first_reason(self.set_aside_reasons.values())
         return f"{aside_count} of {total} rows set aside; {reason_text}" if reason_text else ""
 
+    def plan_notes(self, limit: int | None) -> list[str]:
+        """Lines of a plan on the rows that a limit takes, rows that are set aside, and columns that
+        nothing reads.
+        """
+        notes = [self.limit_line(limit), self.aside_line(), self.unread_columns_note]
+        return [note for note in notes if note]
+
 
 def first_reason(reasons: Iterable[str]) -> str:
     """The reason of several things, or that of the first where they differ; "" without any.
@@ -193,13 +200,6 @@ def first_reason(reasons: Iterable[str]) -> str:
     if len(distinct_reasons) > 1:
         return f"the first: {distinct_reasons[0]}"
     return distinct_reasons[0] if distinct_reasons else ""
-
-    def plan_notes(self, limit: int | None) -> list[str]:
-        """Lines of a plan on the rows that a limit takes, rows that are set aside, and columns that
-        nothing reads.
-        """
-        notes = [self.limit_line(limit), self.aside_line(), self.unread_columns_note]
-        return [note for note in notes if note]
 
 
 _SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)

@@ -252,7 +252,7 @@ class Cues(Study):
             possible_claims(
                 [planned_edits(sample) for sample in samples],
                 asked_controls=self.edit_arguments["controls"],
-                is_limited=bool(self.table.limited(self.limit)),
+                is_limited=prompt_count < len(self.table.rows),
             )
         )
         lines += self.table.plan_notes(self.limit)
