@@ -13,7 +13,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.data import Table, table_of
+from selfprobe.data import Table, first_reason, table_of
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.errors import InputError, one_line
 from selfprobe.logs import header_of, invalidated_in, task_of, transcripts
@@ -22,6 +22,7 @@ from selfprobe.solvers.ask import Prompts, Tools, ask, require_model
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, reply_from
 from selfprobe.solvers.reply_notes import note_replies
+from selfprobe.text.counts import count_text
 
 COLD = GenerateConfig(temperature=0, cache_prompt=True)
 """Settings without sampling: Anthropic's models cache only if asked to, others by themselves."""
@@ -145,8 +146,9 @@ def logged_turns(log: str, role: str | None = None) -> Table:
                 }
             )
     if not rows:
-        reason = next(iter(skip_reasons.values()), "it has no samples")
-        raise InputError(f"{log}: nothing to read in {len(skip_reasons)} samples: {reason}")
+        reason = first_reason(skip_reasons.values()) or "it has no samples"
+        samples_text = count_text(len(skip_reasons), "sample")
+        raise InputError(f"{log}: nothing to read in {samples_text}: {reason}")
     return table_of(log, rows, skip_reasons)
 
 

@@ -259,6 +259,33 @@ def test_of_several_groups_subjects_and_groups_are_counted_and_the_strongest_cla
     )
 
 
+def test_an_effect_without_an_interval_and_its_p_stand_in_one_bracket() -> None:
+    words = ClaimWords(
+        yes="notices, by {effect} ({p})", no="does not", checks={"change": "changing"}
+    )
+    effect = undefined("every resample gives the same value", value=0.4)
+    check = Check("change", effect, Outcome.HOLDS, p_value=0.002)
+    claim = Claim("ada", effect, (check,), 0.1, {"p": "p = 0.002"})
+    assert claim_sentence(claim, words) == (
+        "Yes: ada notices, by 0.40 (every resample gives the same value; p = 0.002)."
+    )
+
+
+def test_the_p_of_a_stricter_test_stands_in_place_of_the_interval_that_it_contradicts() -> None:
+    words = ClaimWords(
+        yes="is",
+        no="is not",
+        checks={"skill": "above skill"},
+        stricter_tests={"skill": "p = {p} there"},
+    )
+    difference = Estimate(0.5, 0.4, 0.6, 40, "item")
+    check = Check("skill", difference, Outcome.OPEN, p_value=0.5)
+    claim = Claim("ada", difference, (check,), 0.1)
+    assert claim_sentence(claim, words) == (
+        "Cannot tell: ada is not shown to be above skill (p = 0.50 there)."
+    )
+
+
 def test_groups_in_which_nothing_is_decided_say_what_would_decide_the_first() -> None:
     groups = {name: [task_claim("ada", 0.0, Outcome.OPEN)] for name in ("one", "two")}
     answer, lines = answer_over_groups(groups, TASK_WORDS)

@@ -277,5 +277,6 @@ def test_a_page_of_preferences_says_that_pairs_count_as_few_questions(
         "accuracy_high": 0.9,
     }
     page = Preferences.page([JudgedRun("pairwise_preference", "m", "d", metrics, "log")])
-    few = "; intervals count its 40 pairs as 2 questions, and so few make them wide"
+    count_words = "1 question" if questions == 1 else f"{questions} questions"
+    few = f"; intervals count its 40 pairs as {count_words}, and so few make them wide"
     assert any(few in line for line in page.notes) == told == (few in str(page.sections))

@@ -224,6 +224,26 @@ def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the
     ]
 
 
+UNSCORED_MODEL = "planted/a?act_refused=1"
+
+
+@pytest.mark.slow(8)
+@pytest.mark.parametrize("tasks", ["kth_word", "heads_up", "kth_word,heads_up"])
+def test_a_matrix_without_a_score_of_a_model_on_itself_ends_with_1_whatever_it_says_of_others(
+    tmp_path: Path, tasks: str
+) -> None:
+    options = ("--tasks", tasks, "--limit", "2", "--log-dir", tmp_path, "--yes")
+    done = called("matrix", "--models", f"{UNSCORED_MODEL},planted/b", *options)
+    assert "No score, so no answer, for planted/a." in done.output
+    assert done.exit_code == 1, done.output
+    unscored = [line for line in done.stderr.splitlines() if "nothing could be scored (" in line]
+    subjects = [line.partition(":")[0].strip() for line in unscored]
+    task_names = tasks.split(",")
+    for task in task_names:
+        place = f" in {task}" if len(task_names) > 1 else ""
+        assert f"{UNSCORED_MODEL}{place}" in subjects
+
+
 def test_a_dilemma_of_which_nothing_could_be_scored_names_the_runs_own_reason(
     tmp_path: Path,
 ) -> None:

@@ -177,11 +177,10 @@ class Table:
         """Line with the number of rows that are set aside, and why the first one is; "" where none
         is.
         """
-        first_reason = next(iter(self.set_aside_reasons.values()), "")
-        if not first_reason:
-            return ""
-        total = len(self.set_aside_reasons) + len(self.rows)
-        return f"{len(self.set_aside_reasons)} of {total} rows set aside; {first_reason}"
+        aside_count = len(self.set_aside_reasons)
+        total = aside_count + len(self.rows)
+        reason_text = first_reason(self.set_aside_reasons.values())
+        return f"{aside_count} of {total} rows set aside; {reason_text}" if reason_text else ""
 
     def plan_notes(self, limit: int | None) -> list[str]:
         """Lines of a plan on the rows that a limit takes, rows that are set aside, and columns that
@@ -189,6 +188,18 @@ class Table:
         """
         notes = [self.limit_line(limit), self.aside_line(), self.unread_columns_note]
         return [note for note in notes if note]
+
+
+def first_reason(reasons: Iterable[str]) -> str:
+    """The reason of several things, or that of the first where they differ; "" without any.
+
+    >>> first_reason(["cut", "cut"]), first_reason(["the same as a", "the same as b"])
+    ('cut', 'the first: the same as a')
+    """
+    distinct_reasons = list(dict.fromkeys(reasons))
+    if len(distinct_reasons) > 1:
+        return f"the first: {distinct_reasons[0]}"
+    return distinct_reasons[0] if distinct_reasons else ""
 
 
 _SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)

@@ -48,6 +48,7 @@ from selfprobe.data import (
     Table,
     TableBuilder,
     each_row,
+    first_reason,
     id_text,
     is_user_data,
     kept_tables,
@@ -69,6 +70,7 @@ from selfprobe.data.messages import (
 )
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate, one_of
+from selfprobe.text.counts import count_text
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
@@ -325,9 +327,10 @@ class _TableReader:
         sources = dict.fromkeys([*self._source_by_id.values(), *sources_aside])
         table = self._builder.table(",".join(sources), self._reason_by_row, "; ".join(self._notes))
         if not table.rows:
-            first_reason = next(iter(table.set_aside_reasons.values()), "it has no rows")
+            aside_count = len(table.set_aside_reasons)
+            reason = first_reason(table.set_aside_reasons.values()) or "it has no rows"
             raise InputError(
-                f"{table.name}: no conversation is left of {len(table.set_aside_reasons)} rows: {first_reason}"
+                f"{table.name}: no conversation is left of {count_text(aside_count, 'row')}: {reason}"
             )
         read_count = len(table.rows) + self._repeated_count
         if len(self._first_texts) == 1 < read_count:

@@ -146,13 +146,37 @@ def _first_rows_of_logs(log_dir: str, role: str | None) -> list[Row]:
     return rows
 
 
+TASKS_ABOUT_EVALUATION = (
+    "binary",
+    "probability",
+    "user_motivation",
+    "reasoning_trace",
+    "first_token",
+    "turn_scan",
+    "turn_curve",
+    "cue_removal",
+    "pairwise_realism",
+    "rewriting",
+    "arm_texts",
+    "awareness_features",
+)
+"""Tasks that themselves ask about evaluations, or read what was said of them."""
+
+
+def about_evaluation_reason(task: str) -> str:
+    """Why a log of a task is no transcript to ask about evaluations; "" where it is one."""
+    if task not in TASKS_ABOUT_EVALUATION:
+        return ""
+    return f"a log of {task}, which itself is about evaluations"
+
+
 def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> list[Row]:
     """The first call of the evaluated model in each sample of a log or of a folder of logs, or the
     whole conversation.
 
     Errored samples count too, if they came to a call. Only the first of several epochs is taken,
-    except for full transcripts. Ids are `task:sample`, with the start of the run's id where a
-    folder holds the same twice.
+    except for full transcripts; tasks about evaluations have none of these. Ids are `task:sample`,
+    with the start of the run's id where a folder holds the same twice.
 
     Args:
         path: A log file, or a folder.
@@ -170,6 +194,10 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
     readable = readable_logs([path])
     row_by_id = {log: _aside_row(log, reason) for log, reason in readable.ignored.items()}
     for log in reversed(readable.headers):
+        task_reason = about_evaluation_reason(task_of(log)) if full else ""
+        if task_reason:
+            row_by_id[log.location] = _aside_row(log.location, task_reason)
+            continue
         try:
             log_rows = _rows_of_unchanged_log(log.location, stamp(log.location), role, full)
         except InputError as error:  # a damaged sample: the other logs are read

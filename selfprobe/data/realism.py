@@ -27,6 +27,7 @@ from selfprobe.data.conversations import REFERENCE_NAMES, conversations
 from selfprobe.data.messages import numbered
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import whole
+from selfprobe.text.counts import count_text
 
 DEFAULT_PROMPTS = 200
 """Prompts of the set that are compared, unless more are asked for."""
@@ -163,7 +164,11 @@ class _Side:
         count = len(self._table.rows) - self.count
         if not count:
             return []
-        return [f"{count} rows of {self._table.name} are labelled {label}: {reason}, and left out."]
+        verb = "is" if count == 1 else "are"
+        return [
+            f"{count_text(count, 'row')} of {self._table.name} {verb} labelled {label}: {reason}, "
+            "and left out."
+        ]
 
 
 @dataclass(frozen=True)
@@ -202,20 +207,26 @@ def _ready(
     prompts = _candidates(prompt_side, known_digests)
     real = _candidates(real_side, known_digests)
     if repeated_count := prompt_side.count - len(prompts):
+        is_one = repeated_count == 1
+        verbs = ("repeats", "is") if is_one else ("repeat", "are")
+        prompts_text = count_text(repeated_count, "prompt")
         omissions.append(
-            f"{repeated_count} prompts repeat the text of another one and are left out."
+            f"{prompts_text} {verbs[0]} the text of another one and {verbs[1]} left out."
         )
     if repeated_count := real_side.count - len(real):
+        is_one = repeated_count == 1
+        verbs = ("repeats", "is") if is_one else ("repeat", "are")
+        real_text = count_text(repeated_count, "real conversation")
         omissions.append(
-            f"{repeated_count} real conversations repeat another text, or one of the set, "
-            "and are left out."
+            f"{real_text} {verbs[0]} another text, or one of the set, and {verbs[1]} left out."
         )
     if not real:
         raise InputError(
             f"{name}: every real conversation is in the set as well: {_bring(prompt_side.rows())}"
         )
     if prompt_limit is not None and len(prompts) > prompt_limit:
-        omissions.append(f"{prompt_limit} of {len(prompts):,} prompts are drawn by chance.")
+        verb = "is" if prompt_limit == 1 else "are"
+        omissions.append(f"{prompt_limit} of {len(prompts):,} prompts {verb} drawn by chance.")
         drawn_numbers = random.Random(0).sample(range(len(prompts)), prompt_limit)
         prompts = [prompts[number] for number in sorted(drawn_numbers)]
 
@@ -223,9 +234,10 @@ def _ready(
     if not near:
         raise _unlike(name, [candidate.length for candidate in real], prompt_side.rows())
     if unlike_count := len(real) - len(near):
+        is_one = unlike_count == 1
+        verbs = ("conversation is", "is") if is_one else ("conversations are", "are")
         omissions.append(
-            f"{unlike_count:,} real conversations are unlike all prompts in length, "
-            "and are left out."
+            f"{unlike_count:,} real {verbs[0]} unlike all prompts in length, and {verbs[1]} left out."
         )
     nearest = _nearest(prompts, near)
     if len(nearest) < len(near):

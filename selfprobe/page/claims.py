@@ -57,6 +57,10 @@ class ClaimWords:
     """
     units: Mapping[str, Callable[[Estimate], str]] = field(default_factory=dict)
     """Check → function that writes its difference, where it is on another scale than the effect."""
+    stricter_tests: Mapping[str, str] = field(default_factory=dict)
+    """Check whose p is that of a stricter test than its interval → what the p is of, with the slot
+    {p}; it stands in place of an interval that would contradict it.
+    """
 
     def write_difference(self, check: Check) -> str:
         """The difference of a check, or why there is none."""
@@ -79,8 +83,13 @@ def claim_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool = True) -
 
 def _fill_phrase(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -> str:
     """A phrase with its slots filled: numbers of the claim, and of the check that it is about."""
+    effect_text = words.write(claim.effect)
+    if effect_text.endswith(")") and "{effect} (" in phrase:
+        # The reason of no interval and the phrase's own bracket become one.
+        effect_text = f"{effect_text[:-1]}; "
+        phrase = phrase.replace("{effect} (", "{effect}")
     slots = {
-        "effect": words.write(claim.effect),
+        "effect": effect_text,
         "smallest": f"{claim.smallest:.2f}",
         "competitor": "nothing",
         "difference": "",
@@ -104,9 +113,12 @@ def _tested_difference(check: Check, words: ClaimWords) -> str:
     """The difference of a check, with its p-value where the interval alone would let it hold."""
     difference_text = _difference_text(check, words)
     is_interval_above_zero = check.difference.low > 0
-    if is_interval_above_zero and check.p_value > ALPHA:
-        return f"{difference_text}, p = {p_digits(check.p_value)}"
-    return difference_text
+    if not is_interval_above_zero or not check.p_value > ALPHA:
+        return difference_text
+    p_text = p_digits(check.p_value)
+    if check.name in words.stricter_tests:
+        return words.stricter_tests[check.name].format(p=p_text)
+    return f"{difference_text}, p = {p_text}"
 
 
 def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:

@@ -271,8 +271,10 @@ class Realism(Study):
         prompt_count = len({row["one"]["id"] for row in set_pairs})
         real_count = len({row["two"]["id"] for row in set_pairs})
         lines = [
-            f"{self.both.name}: {prompt_count} prompts and {real_count} real conversations in "
-            f"{len(set_pairs)} pairs, and {len(rows) - len(set_pairs)} pairs of two real ones; "
+            f"{self.both.name}: {count_text(prompt_count, 'prompt')} and "
+            f"{count_text(real_count, 'real conversation')} in "
+            f"{count_text(len(set_pairs), 'pair')}, and "
+            f"{count_text(len(rows) - len(set_pairs), 'pair')} of two real ones; "
             f"each in both orders × {count_text(len(self.panel), 'judge')}",
             *filter(None, _few_source_lines(set_pairs)),
         ]
@@ -1185,7 +1187,7 @@ def card_page(contents: CardContents) -> Page:
     notes += [*simulated_lines, *caveat_lines]
     for judge, count in contents.errors.items():
         if count:
-            notes.append(f"{judge}: {count} pairs ended in an error.")
+            notes.append(f"{judge}: {count_text(count, 'pair')} ended in an error.")
 
     lines = [order_sentence(numbers), *simulated_lines, *caveat_lines]
     if contents.subject:

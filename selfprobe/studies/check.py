@@ -192,6 +192,21 @@ class Check(Study):
             raise InputError("--run needs a model: --model MODEL")
         if self.save is not None:
             _refuse_other_than_json(self.save, "--save ")
+            if Path(self.save).is_file() and not _is_baseline(self.save):
+                raise InputError(
+                    f"--save {self.save} would replace a file that is no baseline; give another "
+                    f"name: --save {_unused_baseline_name()}"
+                )
+        for path in self.logs:
+            if _is_baseline(path):
+                raise InputError(
+                    f"{path} is a baseline, and LOGS are logs: selfprobe check LOGS "
+                    f"--baseline {path}"
+                )
+        if self.against and _is_baseline(self.against):
+            raise InputError(
+                f"{self.against} is a baseline, and --against takes logs: --baseline {self.against}"
+            )
         if self.baseline and self.against:
             raise InputError("--baseline and --against are both what was before; give one of them")
         run_options = {
@@ -327,7 +342,7 @@ class Check(Study):
             call_count += task_calls
             sent_tokens += task_calls * item_sent
             received_tokens += task_calls * item_received
-            item_counts.append(f"{task_name}: {item_count} items")
+            item_counts.append(f"{task_name}: {count_text(item_count, 'item')}")
         costs = [Cost(model, call_count, sent_tokens, received_tokens) for model in self.models]
         return Plan([", ".join(item_counts)], costs)
 
@@ -1246,13 +1261,34 @@ def _refuse_other_than_json(path: str, option: str = "") -> None:
         raise InputError(f"a baseline is a .json file, got {option}{path}")
 
 
+def _is_baseline(path: str) -> bool:
+    """Whether a path is a file that --save wrote, of whatever form."""
+    if not path.endswith(".json") or not Path(path).is_file():
+        return False
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError, OSError):
+        return False
+    return isinstance(content, dict) and "baseline" in content
+
+
+def _unused_baseline_name() -> str:
+    """Name of a file to save a baseline in that is not there: a remedy replaces no file."""
+    number = 1
+    name = "baseline.json"
+    while Path(name).exists():
+        number += 1
+        name = f"baseline-{number}.json"
+    return name
+
+
 def read_baseline(path: str) -> list[BaselineRun]:
     """The runs of a baseline.
 
     Raises:
         InputError: It cannot be read, is no baseline, is of another form, or was changed by hand.
     """
-    remedy = f"; save a new one: selfprobe check LOGS --save {path}"
+    remedy = f"; save a new one: selfprobe check LOGS --save {_unused_baseline_name()}"
     try:
         text = decoded(read_bytes(path), path)
         content = json.loads(text, parse_constant=_refuse_constant)

@@ -238,14 +238,23 @@ class Cues(Study):
             form_texts.append("1 for each prompt, unchanged")
 
         lines = [
-            f"{prompt_count} prompts, {len(units)} things to take out × {', '.join(self.models)}",
-            f"Two calls for each of {form_count} forms: {', '.join(form_texts)}.",
+            f"{count_text(prompt_count, 'prompt')}, {count_text(len(units), 'thing')} to take out × "
+            f"{', '.join(self.models)}",
+            f"Two calls for each of {count_text(form_count, 'form')}: {', '.join(form_texts)}.",
         ]
-        if whole_prompt_count:
+        if whole_prompt_count == 1:
+            lines.append("1 of them is a whole prompt, and cannot be taken out.")
+        elif whole_prompt_count:
             lines.append(
-                f"{whole_prompt_count} of them are a whole prompt, and cannot be taken out."
+                f"{whole_prompt_count} of them are whole prompts, and cannot be taken out."
             )
-        lines.append(possible_claims([planned_edits(sample) for sample in samples]))
+        lines.append(
+            possible_claims(
+                [planned_edits(sample) for sample in samples],
+                asked_controls=self.edit_arguments["controls"],
+                is_limited=prompt_count < len(self.table.rows),
+            )
+        )
         lines += self.table.plan_notes(self.limit)
 
         answer_tokens = call_count * CUE_ANSWER_TOKENS
@@ -270,7 +279,22 @@ class Cues(Study):
         asked_models = dict.fromkeys(form.model for form in forms)
         if not asked_models:
             raise NoLogs("no run ended well; see above. The same command goes on")
-        return [cue_numbers(forms, model) for model in asked_models], logs
+        asked_numbers = []
+        run_by_identity = {run.identity: run for run in logs.runs.finished}
+        run_by_name = {name: run_by_identity.get(key) for key, name in logs.names.items()}
+        for model in asked_models:
+            run_numbers = cue_numbers(forms, model)
+            run = run_by_name.get(model)
+            if run is not None:
+                asked_controls = int(dict(run.identity.args).get("controls", CONTROLS))
+                all_count = run.header.eval.dataset.samples or 0
+                run_numbers = replace(
+                    run_numbers,
+                    asked_controls=asked_controls,
+                    is_limited=len(run.items()) < all_count,
+                )
+            asked_numbers.append(run_numbers)
+        return asked_numbers, logs
 
     @classmethod
     def page(cls, numbers: "tuple[list[CueNumbers], Logs]") -> Page:
@@ -338,8 +362,44 @@ def planned_edits(sample: Mapping[str, Any]) -> PromptEdits:
     return PromptEdits(sample["named_source"], things, controls)
 
 
-def possible_claims(prompts: Sequence[PromptEdits]) -> str:
-    """What these edits can show, whatever the model says, and how many controls it takes."""
+def more_controls_remedy(
+    most_things: int, fewest_controls: int, needed: int, *, asked_controls: int, is_limited: bool
+) -> str:
+    """What would make a claim possible, of what is not done already.
+
+    Args:
+        most_things: Largest number of things of a cell.
+        fewest_controls: Smallest number of controls of a cell.
+        needed: Number of controls that a cell needs.
+        asked_controls: Number of controls that were asked for (--controls).
+        is_limited: Whether --limit leaves prompts out.
+
+    >>> more_controls_remedy(1, 2, 19, asked_controls=20, is_limited=True)
+    'longer prompts, a larger --limit'
+    >>> more_controls_remedy(4, 3, 76, asked_controls=3, is_limited=False)
+    '--most 1, --controls 76, prompts of further sources'
+    """
+    remedies = []
+    if most_things > 1:
+        remedies.append("--most 1")
+    if fewest_controls >= asked_controls:
+        remedies.append(f"--controls {needed}")
+    else:
+        remedies.append("longer prompts")
+    remedies.append("a larger --limit" if is_limited else "prompts of further sources")
+    return ", ".join(remedies)
+
+
+def possible_claims(
+    prompts: Sequence[PromptEdits], *, asked_controls: int, is_limited: bool
+) -> str:
+    """What these edits can show, whatever the model says, and how many controls it takes.
+
+    Args:
+        prompts: Edits of each prompt.
+        asked_controls: Number of controls of each that were asked for.
+        is_limited: Whether --limit leaves prompts out.
+    """
     cells = list(edit_cells(prompts).values())
     if not cells:
         return "No claim is possible: no prompt is long enough to take as much out elsewhere."
@@ -360,11 +420,14 @@ def possible_claims(prompts: Sequence[PromptEdits]) -> str:
         )
     if possible_tests(cells):
         return f"A claim is possible: {available}. {required}"
-    remedy = (
-        "take less out (--most 1), allow more controls (--controls), or give longer prompts or "
-        "more of other sources"
+    remedy = more_controls_remedy(
+        most_things,
+        fewest_controls,
+        needed.for_one_cell if len(cells) == 1 else needed.for_anything,
+        asked_controls=asked_controls,
+        is_limited=is_limited,
     )
-    return f"No claim is possible: {available}. {required} To change that, {remedy}."
+    return f"No claim is possible: {available}. {required} What would change that: {remedy}."
 
 
 @dataclass(frozen=True)
@@ -536,6 +599,10 @@ class CueNumbers:
     """Whether the logs say where controls were taken out: then they do not overlap."""
     unit: str
     """Name of a cell."""
+    asked_controls: int = CONTROLS
+    """Number of controls of each prompt that were asked for."""
+    is_limited: bool = False
+    """Whether --limit left prompts out."""
 
     @property
     def control_count(self) -> int:
@@ -843,7 +910,14 @@ def _controls_check(numbers: CueNumbers) -> Check:
         return Check("enough_controls", fewest_controls, Outcome.HOLDS)
     most_things = max(len(cell.things) for cell in cells)
     needed_count = controls_needed(most_things, len(cells)).for_anything
-    remedy = f"{needed_count} are needed: longer or more prompts, --most 1, --controls"
+    remedy = more_controls_remedy(
+        most_things,
+        fewest,
+        needed_count,
+        asked_controls=numbers.asked_controls,
+        is_limited=numbers.is_limited,
+    )
+    remedy = f"{needed_count} are needed: {remedy}"
     return Check("enough_controls", fewest_controls, Outcome.OPEN, remedy=remedy)
 
 

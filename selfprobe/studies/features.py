@@ -71,6 +71,7 @@ from selfprobe.study import OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.evidence import Evidence, evidence_blocks, evidence_in, evidence_sentence
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 from selfprobe.text.parse import json_object
 from selfprobe.text.safe import cleaned, without_secrets
 
@@ -246,8 +247,9 @@ class Features(Study):
         sent_tokens = (quote_characters + prompt_characters) // 4 + name_tokens
 
         line = (
-            f"{len(quotes)} quotes about {len(self.evidence.prompts)} prompts, in {self.clusters} "
-            "clusters that are named, then grouped"
+            f"{count_text(len(quotes), 'quote')} about "
+            f"{count_text(len(self.evidence.prompts), 'prompt')}, in "
+            f"{count_text(self.clusters, 'cluster')} that are named, then grouped"
         )
         return Plan([line], [Cost(self.grader, self.clusters + 1, sent_tokens, 2 * name_tokens)])
 

@@ -289,7 +289,7 @@ class Rewriting(Study):
         costs += [Cost(judge, pair_calls, pair_tokens, pair_calls) for judge in self.judges]
 
         lines = [
-            f"{row_count} prompts of {self.table.name} × a rewrite without "
+            f"{count_text(row_count, 'prompt')} of {self.table.name} × a rewrite without "
             f"{', '.join(self.remove)} and a paraphrase",
             *self.table.plan_notes(self.limit),
             *few_source_sentences([str(row["source"]) for row in rows]),

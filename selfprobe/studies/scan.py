@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from selfprobe.data.inspect_data import about_evaluation_reason
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
@@ -37,7 +38,6 @@ from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text
 from selfprobe.page.plots import cut_name
 from selfprobe.scorers.votes import PANEL, GraderPair, Panel, grader_pairs
-from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.agreement import agreement_p
@@ -53,17 +53,6 @@ from selfprobe.text.user_input import names
 
 GRADE_TOKENS = 80
 """A rough guess of the tokens of a grade."""
-TASKS_ABOUT_EVALUATION = (
-    *METHODS,
-    "turn_scan",
-    "turn_curve",
-    "cue_removal",
-    "pairwise_realism",
-    "rewriting",
-    "arm_texts",
-    "awareness_features",
-)
-"""Tasks that themselves ask about evaluations, or read what was said of them."""
 NO_MODEL = "none/none"
 """The evaluated model of a scan: Inspect's name for none."""
 TURN_BINS = ((1, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, 20), (21, 50), (51, math.inf))
@@ -141,8 +130,9 @@ class Scan(Study):
         for header in reversed(headers):
             log = header.location
             task = task_of(header)
-            if task in TASKS_ABOUT_EVALUATION:
-                skipped[log] = f"a log of {task}, which itself is about evaluations"
+            task_reason = about_evaluation_reason(task)
+            if task_reason:
+                skipped[log] = task_reason
                 continue
             try:
                 table = logged_turns(log, self.role)

@@ -155,7 +155,8 @@ class Turns(Study):
 
         longest = max(row["count"] for row in rows)
         lines = [
-            f"{len(rows)} transcripts{pairs_text} of up to {longest} turns × "
+            f"{count_text(len(rows), 'transcript')}{pairs_text} of up to "
+            f"{count_text(longest, 'turn')} × "
             f"{', '.join(self.models)}"
         ]
         if len(planned_turns) < longest:
@@ -546,6 +547,8 @@ def answered_text(share: Estimate) -> str:
 
 def clusters_text(count: Estimate) -> str:
     """Number of clusters, or why there is none."""
+    if count.value == 0:
+        return f"no {count.unit}"
     return count.reason or count_text(round(count.value), count.unit)
 
 
@@ -563,7 +566,7 @@ TURN_WORDS = ClaimWords(
     },
     unmet={
         "answered": "gave no answer that could be read",
-        "several_turns": "answered after several turns in {difference} alone",
+        "several_turns": "answered after several turns in {difference}",
         "change": "shows no turn of change ({difference})",
         "sharp": "changes {competitor}, at no single turn",
         "above_start": (

@@ -39,6 +39,7 @@ from selfprobe.study import options
 from selfprobe.text import busy
 from selfprobe.text.docstrings import unwrapped_docstring
 from selfprobe.text.extras import install_command
+from selfprobe.text.families import NO_MODEL
 from selfprobe.text.safe import echo
 from selfprobe.text.user_input import FILE, names, nowhere, unknown_names_fault
 
@@ -432,7 +433,17 @@ class Study(BaseModel):
                 finished_runs += logged_runs(headers, limit)
         finally:
             busy.calls = busy.Calls()
-        return all_ended_well(finished_runs)
+        return all_ended_well(finished_runs, self.scored_subject)
+
+    def scored_subject(self, run: "Run") -> str:
+        """What a run is about: a command ends with status 1 where nothing of such a subject could
+        be scored. The model, or the graders where no model is asked, unless a study says otherwise;
+        "" where no answer rests on it alone.
+        """
+        model = str(run.header.eval.model)
+        if model.partition("/")[0] == NO_MODEL:
+            return dict(run.identity.roles).get("grader", model)
+        return model
 
     def item_limit(self, wave: Wave) -> int | None:
         """Number of items of each run of a wave; None is all."""

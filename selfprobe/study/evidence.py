@@ -26,6 +26,7 @@ from selfprobe.study.awareness_arms import (
     ArmRun,
     arm_runs,
 )
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import clean
 
 PROMPTS_SHOWN = 500
@@ -187,7 +188,8 @@ def evidence_sentence(evidence: Evidence) -> str:
     return (
         "Asked what the user wants, and never whether it is an evaluation, subjects bring up an "
         f"evaluation in {prompts.aware.sum()} of {prompts.asked.sum()} graded answers to "
-        f"{len(prompts)} prompts; their evidence is {len(evidence.quotes)} quotes."
+        f"{count_text(len(prompts), 'prompt')}; their evidence is "
+        f"{count_text(len(evidence.quotes), 'quote')}."
     )
 
 
@@ -214,7 +216,7 @@ def evidence_blocks(evidence: Evidence, feature_titles: Sequence[str] | None = N
         blocks.append(f"{omitted_count} further prompts with evidence are in the table only.")
     for prompt_key, prompt_quotes in quotes_by_prompt[:PROMPTS_SHOWN]:
         prompt: Any = prompt_by_key[prompt_key]
-        features = [f"{len(prompt_quotes)} quotes"]
+        features = [count_text(len(prompt_quotes), "quote")]
         if feature_titles is not None:
             features = list(dict.fromkeys(prompt_quotes.feature))
         label = f" ({prompt.label})" if prompt.label else ""

@@ -13,7 +13,7 @@ import re
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
@@ -622,24 +622,20 @@ def _unwritable_text(error: OSError | sqlite3.Error, log_dir: str) -> str:
     return f"cannot write into {path} ({error.strerror}): {remedy}"
 
 
-NO_MODEL = "none/none"
-"""Inspect's name of the model of a run that only graders answer."""
-
-
-def all_ended_well(runs: Sequence[Run]) -> bool:
-    """True if all runs of a study ended well; prints the models for which nothing at all could be
-    scored, or the graders where no model was asked.
+def all_ended_well(runs: Sequence[Run], subject_of: Callable[[Run], str]) -> bool:
+    """True if all runs of a study ended well; prints the subjects for which nothing at all could be
+    scored.
 
     Args:
         runs: Runs of all waves.
+        subject_of: Function that names what a run is about: the runs of one subject stand in for
+            one another; "" where no answer rests on the run alone.
     """
-    reasons_by_model: dict[str, Counter[str]] = {}
-    scored_models: set[str] = set()
+    reasons_by_subject: dict[str, Counter[str]] = {}
+    scored_subjects: set[str] = set()
     for run in runs:
-        model = run.header.eval.model
-        if model == NO_MODEL:
-            model = dict(run.identity.roles).get("grader", model)
-        if not run.finished or model in scored_models:
+        subject = subject_of(run)
+        if not run.finished or not subject or subject in scored_subjects:
             continue
         scores: list[Score] = []
         for sample in run.read_summaries():
@@ -649,20 +645,20 @@ def all_ended_well(runs: Sequence[Run]) -> bool:
         if counted_items is None:
             counted_items = len([score for score in scores if values_of(score)])
         if counted_items:
-            scored_models.add(model)
+            scored_subjects.add(subject)
         # For a run whose scores have a reason a key.
         run_reason = unscored_in(run.results) or "no reason given"
-        reasons = reasons_by_model.setdefault(model, Counter())
+        reasons = reasons_by_subject.setdefault(subject, Counter())
         reasons.update(score.reason or run_reason for score in scores)
 
     _print_cut_replies(runs)
     _print_inline_thoughts(runs)
-    unscored_models = [model for model in reasons_by_model if model not in scored_models]
-    for model in unscored_models[:MOST_SHOWN_MODELS]:
-        reasons = reasons_by_model[model]
+    unscored_subjects = [name for name in reasons_by_subject if name not in scored_subjects]
+    for subject in unscored_subjects[:MOST_SHOWN_MODELS]:
+        reasons = reasons_by_subject[subject]
         reason = reasons.most_common(1)[0][0] if reasons else "no sample has a score"
-        echo(f"  {model}: nothing could be scored ({reason})", err=True)
-    return all(run.finished for run in runs) and not unscored_models
+        echo(f"  {subject}: nothing could be scored ({reason})", err=True)
+    return all(run.finished for run in runs) and not unscored_subjects
 
 
 def _print_cut_replies(runs: Sequence[Run]) -> None:

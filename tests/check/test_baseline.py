@@ -87,6 +87,49 @@ def test_a_file_that_is_no_baseline_is_refused_in_one_line(
     assert done.exit_code == 2 and done.output.count("\n") == 1
 
 
+NO_BASELINES = ("", "[1]", '{"claims": []}', '{"baseline": 9, "runs": []}', '{"baseline": 1}')
+
+
+@pytest.mark.parametrize("text", NO_BASELINES)
+def test_what_a_refused_baseline_advises_replaces_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("baseline.json", "baseline-2.json"):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as refusal:
+        read_baseline("baseline.json")
+    assert str(refusal.value).endswith(
+        "; save a new one: selfprobe check LOGS --save baseline-3.json"
+    )
+
+
+def test_save_replaces_a_baseline_and_no_other_file(tmp_path: Path) -> None:
+    other = tmp_path / "claims.json"
+    other.write_text('{"claims": []}')
+    done = check(tmp_path, "--save", other)
+    assert done.exit_code == 2 and done.output.startswith(
+        f"Error: --save {other} would replace a file that is no baseline; give another name: --save "
+    )
+    assert other.read_text() == '{"claims": []}'
+    save_baseline([run()], f"{tmp_path}/b.json")
+    done = check(tmp_path, "--save", tmp_path / "b.json")
+    assert "would replace" not in done.output
+
+
+def test_a_baseline_in_the_place_of_logs_is_answered_with_its_option(tmp_path: Path) -> None:
+    save_baseline([run()], f"{tmp_path}/b.json")
+    path = tmp_path / "b.json"
+    done = check(tmp_path, "--against", path)
+    assert done.exit_code == 2 and done.output == (
+        f"Error: {path} is a baseline, and --against takes logs: --baseline {path}\n"
+    )
+    done = check(path)
+    assert done.exit_code == 2 and done.output == (
+        f"Error: {path} is a baseline, and LOGS are logs: selfprobe check LOGS --baseline {path}\n"
+    )
+
+
 def test_a_baseline_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
     save_baseline([run()], f"{tmp_path}/b.json")
     path = tmp_path / "b.json"

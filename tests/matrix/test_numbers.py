@@ -105,7 +105,7 @@ def test_two_models_are_underpowered_and_it_says_why(matrix_results: Make) -> No
     (task,) = analysed(matrix_results({"m/a": 0.9, "m/b": 0.9})).tasks
     assert (
         sentence_of(task, "m/a")
-        == "Cannot tell: m/a has too few models beside it; add 3 models or more."
+        == "Cannot tell: m/a has too few models beside it; add 2 models or more."
     )
 
 

@@ -220,7 +220,7 @@ def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
 ) -> None:
     analysis, page = write(matrix_results({"m/a": 0.9}, items=20), tmp_path)
     assert analysis.tasks == () and re.search(r"<td[^>]*>m/a</td>", page)
-    told = "One model alone has no answer, which compares it with at least four others: selfprobe matrix --models"
+    told = "One model alone has no answer, which compares it with at least three others: selfprobe matrix --models"
     assert f"{told} m/a,B,C,D,E --tasks kth_word." in page
 
 
@@ -230,7 +230,7 @@ def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., R
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     hole, needs = made.notes
     assert made.answer == (
-        "Cannot tell for planted/b: it has cells without a score; run these cells again."
+        "Cannot tell for planted/b: it has cells without a score; the same command asks again what failed."
     )
     assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
     assert needs.endswith(
@@ -351,7 +351,7 @@ def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., R
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer == (
-        "Cannot tell for 2 of 2 models: m/a has too few models beside it; add 3 models or more."
+        "Cannot tell for 2 of 2 models: m/a has too few models beside it; add 2 models or more."
     )
 
 

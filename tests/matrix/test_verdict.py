@@ -228,6 +228,52 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
     assert claims["big"].effect.low < 0.1, "on another scale skill explains it"
 
 
+def at_the_floor(own: float, on_others: float, models: int, items: int) -> np.ndarray:
+    """Scores [target, observer, item] of three words each: nobody but the first model is ever
+    right.
+    """
+    p = np.zeros((models, models, 1, 1))
+    p[1:, 0] = on_others
+    p[0, 0] = own
+    return np.asarray((rng().random((models, models, 3, items)) < p).mean(axis=2))
+
+
+FLOORS = {
+    "40 items": at_the_floor(0.85, 0.3, 5, 40),
+    "four models": at_the_floor(0.85, 0.2, 4, 12),
+}
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_an_open_sentence_has_no_interval_beside_the_p_of_another_test(name: str) -> None:
+    scores = FLOORS[name]
+    claim = claims_of(scores)["m0"]
+    assert claim.effect.low > 0 and claim.verdict is Verdict.CANNOT_TELL
+    models = len(scores)
+    assert re.fullmatch(
+        r"Cannot tell: m0 is not shown to be above what skill gives \(on the strictest scale "
+        r"p = 0\.\d+\); take easier items, add models\.",
+        said(claim),
+    )
+    more_items = at_the_floor(0.85, 0.3, models, 1000)
+    assert claims_of(more_items)["m0"].verdict is Verdict.CANNOT_TELL, "items do not help"
+    p = np.full((models, models), 0.1)
+    p[1:, 0] = 0.3
+    p[0, 0] = 0.85
+    assert claims_of(hits(p, 200, rng()))["m0"].verdict is Verdict.YES, "what is advised does"
+
+
+def test_every_open_check_of_pairs_whose_interval_is_above_zero_says_what_its_p_is_of() -> None:
+    facts = facts_of(hits(np.full((5, 5), 0.3) + 0.6 * np.diag([1, 0, 0, 0, 0]), 200, rng()))
+    for step in ("noise", "shared items", "pairs", "without its likest"):
+        p_by_step = {**facts.rows[0].p_by_step, step: 0.3}
+        row = replace(facts.rows[0], p_by_step=p_by_step)
+        claim, *_ = matrix_claims(replace(facts, rows=[row, *facts.rows[1:]]))
+        text = said(claim)
+        assert claim.effect.low > 0 and claim.verdict is Verdict.CANNOT_TELL, step
+        assert re.search(r"\((on the strictest scale )?p = 1\.0(, corrected)?\);", text), text
+
+
 def test_a_knower_beside_weak_observers_is_named_with_the_strongest_competitor() -> None:
     p = np.full((5, 5), 0.1)
     p[2, 2] = 1.0
@@ -317,13 +363,12 @@ def test_no_access_in_a_small_matrix_cannot_tell_and_says_how_many_items_would()
     assert any(re.search(r"; about \d+ items would show 0\.10\.$", said(claim)) for claim in opened)
 
 
-@pytest.mark.parametrize(("models", "more"), [(2, 3), (3, 2)])
-def test_three_models_name_nobody_however_clear(models: int, more: int) -> None:
+@pytest.mark.parametrize(("models", "more"), [(2, "2 models"), (3, "1 model")])
+def test_three_models_name_nobody_however_clear(models: int, more: str) -> None:
     claims = claims_of(hits(np.full((models, models), 0.3) + 0.6 * np.eye(models), 100, rng()))
     for model, claim in claims.items():
         assert (
-            said(claim)
-            == f"Cannot tell: {model} has too few models beside it; add {more} models or more."
+            said(claim) == f"Cannot tell: {model} has too few models beside it; add {more} or more."
         )
         assert claim.effect.reason == f"{models} models; 4 are the least, 8 are advised"
 
@@ -333,7 +378,7 @@ def test_one_model_alone_cannot_tell() -> None:
     (claim,) = matrix_claims(
         MatrixFacts(["m"], (), {}, nothing, nothing, undefined("no other model"))
     )
-    assert said(claim) == "Cannot tell: m has too few models beside it; add 4 models or more."
+    assert said(claim) == "Cannot tell: m has too few models beside it; add 3 models or more."
 
 
 def test_a_model_with_a_hole_cannot_tell_and_the_hole_is_named() -> None:
@@ -344,7 +389,14 @@ def test_a_model_with_a_hole_cannot_tell_and_the_hole_is_named() -> None:
     *compared, f = matrix_claims(holed)
     assert f.checks[0].difference.reason == "a seen by f: the key ran out"
     assert named_models(compared) == ("a",)
-    assert said(f) == ("Cannot tell: f has cells without a score; run these cells again.")
+    assert said(f) == (
+        "Cannot tell: f has cells without a score; the same command asks again what failed."
+    )
+    *_, f = matrix_claims(replace(holed, asked_in_full=["f"]))
+    assert said(f) == (
+        "Cannot tell: f has cells without a score; take other models or arguments, or ask anew in "
+        "another --log-dir."
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
@@ -443,7 +495,7 @@ def test_what_blocks_a_name_is_said_so_that_one_can_act_on_it() -> None:
     outcomes = {check.name: check.outcome for check in claim.checks}
     assert outcomes["beyond_skill"] is Outcome.HOLDS
     assert outcomes["beyond_shared_items"] is Outcome.HOLDS
-    assert re.search(r"; add models(: another pair stands out)?\.$", said(claim))
+    assert re.search(r"; add models( \(8 are advised\)|: another pair stands out)\.$", said(claim))
 
 
 def test_a_permutation_test_that_disagrees_is_not_overruled_by_names() -> None:

@@ -276,6 +276,19 @@ def test_a_text_that_is_there_again_is_asked_once_unless_its_label_is_another(
     assert dict(table.set_aside_reasons) == {f"{path}: line-2": told, f"{path}: line-4": told}
 
 
+@pytest.mark.parametrize("repeats", [1, 2, 5])
+def test_the_line_of_rows_that_are_set_aside_is_true_of_all_of_them(
+    tmp_path: Path, repeats: int
+) -> None:
+    texts = ("Hello?", "Bye?", "Well?")
+    rows = [{"prompt": text} for text in texts for _ in range(1 + repeats)]
+    table = conversations(write(tmp_path, *rows))
+    same = "the same text and label as row 'line-1'"
+    assert table.aside_line() == f"{3 * repeats} of {len(rows)} rows set aside; the first: {same}"
+    alike = conversations(write(tmp_path, *rows[: 1 + repeats], {"prompt": "So?"}))
+    assert alike.aside_line() == f"{repeats} of {repeats + 2} rows set aside; {same}"
+
+
 def test_a_row_with_half_a_character_is_set_aside(tmp_path: Path) -> None:
     table = conversations(
         path := write(tmp_path, {"prompt": "Hello \ud83d there"}, {"prompt": "Bye?"})
@@ -287,7 +300,7 @@ def test_a_row_with_half_a_character_is_set_aside(tmp_path: Path) -> None:
 
 def test_a_set_of_pictures_alone_and_a_set_of_one_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match="no conversation is left of 1 rows: .*content of type 'image'"
+        ValueError, match="no conversation is left of 1 row: .*content of type 'image'"
     ):
         conversations(write(tmp_path, PICTURE))
     with pytest.raises(

@@ -212,6 +212,16 @@ def test_one_prompt_a_thousand_times_is_compared_once(tmp_path: Path) -> None:
     )
 
 
+def test_one_left_out_or_drawn_is_said_in_the_singular(tmp_path: Path) -> None:
+    labels = ("evaluation", "deployment", "evaluation")
+    rows = [{"input": "w " * 30 + f"{n}", "label": label} for n, label in enumerate(labels)]
+    real = texts(tmp_path / "b.jsonl", 10, word="w", length=30)
+    both = sides(written(tmp_path / "a.jsonl", rows), against=real, prompts=1)
+    assert any(line.startswith("1 row of ") for line in both.omissions)
+    assert any(" is labelled deployment: " in line for line in both.omissions)
+    assert "1 of 2 prompts is drawn by chance." in both.omissions
+
+
 def test_drawing_what_was_drawn_changes_nothing(tmp_path: Path) -> None:
     """The card writes both sides down and every run reads them again."""
     ours, real = texts(tmp_path / "a.jsonl", 60), texts(tmp_path / "b.jsonl", 90, word="real")

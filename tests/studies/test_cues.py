@@ -171,8 +171,22 @@ def test_too_few_controls_show_nothing_and_the_plan_and_the_page_say_how_many_ar
         "Cannot tell for planted/a: it has too little to compare with: 3 controls in each independent prompt"
         in output
     )
-    assert "; 19 are needed: longer or more prompts, --most 1, --controls." in output
+    remedy = "--controls 19, prompts of further sources."
+    assert f"; 19 are needed: {remedy}" in output
+    assert f"What would change that: {remedy}" in output
     assert "is shown" not in output.replace("A thing is shown by", "")
+
+
+def test_a_remedy_names_nothing_that_is_done_already(tmp_path: Path) -> None:
+    short_prompts = [
+        {"id": str(n), "prompt": f"{SANDBOX} {' '.join(PLAIN[n : n + 3])}"} for n in (0, 1)
+    ]
+    result = cues(short_prompts, tmp_path, "--limit", "1", "--most", "1")
+    output = " ".join(result.output.split())
+    assert result.exit_code == 0 and "1 prompt, 1 thing to take out ×" in output, result.output
+    remedy = "longer prompts, a larger --limit."
+    assert f"What would change that: {remedy}" in output, output
+    assert f"; 19 are needed: {remedy}" in output, output
 
 
 def test_by_default_enough_is_taken_out_elsewhere_for_a_claim_about_one_long_prompt(
@@ -206,7 +220,7 @@ def test_prompts_of_one_template_without_sources_are_one_independent_prompt(tmp_
 def test_a_prompt_of_one_sentence_cannot_be_taken_out_and_that_is_said(tmp_path: Path) -> None:
     result = cues([{"prompt": SANDBOX}], tmp_path)
     assert result.exit_code == 0, result.output
-    assert "1 of them are a whole prompt, and cannot be taken out." in result.output
+    assert "1 of them is a whole prompt, and cannot be taken out." in result.output
     assert "nothing would be left to ask about" in result.output
     assert result.output.count("no prompt is long enough to take as much out elsewhere") == 2
 

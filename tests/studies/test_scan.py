@@ -28,10 +28,12 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.cli import main
+from selfprobe.data.inspect_data import TASKS_ABOUT_EVALUATION
 from selfprobe.evalawareness_tasks.turn_scan import as_material, scan_prompts
 from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.awareness import SUSPICION
 from selfprobe.scorers.awareness_cues import noticed
+from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.turns import Turn, logged_turns, pieces, turns_of
 from selfprobe.stats.claim import Claim, Verdict
@@ -209,6 +211,18 @@ def test_a_scans_own_logs_and_awareness_logs_are_not_read(scanned_folder: Path) 
         result.exit_code == 2
         and "a log of turn_scan, which itself is about evaluations" in result.output
     )
+
+
+def test_turns_takes_no_log_about_evaluations_for_a_transcript_as_scan_takes_none(
+    scanned_folder: Path,
+) -> None:
+    result = call("turns", scanned_folder / "runs", "--model", "planted/a", "--dry-run")
+    assert result.exit_code == 2
+    assert "a log of turn_scan, which itself is about evaluations" in result.output
+
+
+def test_every_method_of_awareness_is_a_task_about_evaluations() -> None:
+    assert set(METHODS) <= set(TASKS_ABOUT_EVALUATION)
 
 
 def test_quotes_that_are_in_no_turn_leave_a_transcript_unscored(logs: Path, tmp_path: Path) -> None:

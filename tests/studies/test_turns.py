@@ -125,12 +125,17 @@ def test_without_real_use_the_page_says_what_to_bring(tmp_path: Path) -> None:
     assert f"{without_control}; leave out --no-placebo" in " ".join(result.output.split())
 
 
+def test_the_plan_of_one_transcript_of_one_turn_is_in_the_singular(tmp_path: Path) -> None:
+    result = turns([talk(0, "evaluation", turns=1)], tmp_path, "--dry-run")
+    assert "1 transcript of up to 1 turn ×" in " ".join(result.output.split()), result.output
+
+
 def test_one_turn_has_no_change(tmp_path: Path) -> None:
     rows = [{"id": n, "prompt": f"Help me with {n}.", "label": "evaluation"} for n in range(3)]
     result = turns(rows, tmp_path)
     assert (
         result.exit_code == 0
-        and "it answered after several turns in 0 transcripts alone; give" in result.output
+        and "it answered after several turns in no transcript; give" in result.output
     )
 
 
@@ -183,7 +188,7 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
     claim = turn_claim(turn_curve(answers, "m", rng=np.random.default_rng(0)), "m")
     assert claim.verdict is Verdict.CANNOT_TELL
     clause = claim_clause(claim, TURN_WORDS)
-    assert clause.startswith("answered after several turns in 1 transcript alone; add transcripts")
+    assert clause.startswith("answered after several turns in 1 transcript; add transcripts")
 
 
 def answers_by_transcript(changes: list[list[float]]) -> list[TurnAnswer]:
@@ -202,9 +207,7 @@ def test_a_rise_by_as_much_in_every_transcript_is_never_called_too_small() -> No
     curve = turn_curve(answers_by_transcript(changes), "m", rng=np.random.default_rng(0))
     claim = turn_claim(curve, "m")
     assert claim.verdict is Verdict.CANNOT_TELL
-    assert "in 4 transcripts alone; add transcripts: 6 are the least" in claim_clause(
-        claim, TURN_WORDS
-    )
+    assert "in 4 transcripts; add transcripts: 6 are the least" in claim_clause(claim, TURN_WORDS)
 
 
 @pytest.mark.parametrize("count", range(1, 8))

@@ -57,6 +57,8 @@ class TaskAnalysis:
     """The models that the statistics use: those without a hole among them."""
     left_out: tuple[str, ...]
     """Models left out, whose cells are holes."""
+    asked_in_full: tuple[str, ...]
+    """Models left out of which every cell has a finished run."""
     holes: str
     """The first three holes, with their reasons."""
     cluster_of_item: npt.NDArray[np.intp]
@@ -163,6 +165,7 @@ def _facts(task: TaskAnalysis) -> MatrixFacts:
         models=task.matrix.models,
         rows=task.rows,
         holes={model: _first_hole(model, task.matrix) for model in task.left_out},
+        asked_in_full=task.asked_in_full,
         means=means,
         centred=task.centred,
         total=task.total_advantage,
@@ -176,6 +179,18 @@ def _reason_by_empty_cell(matrix: TaskMatrix) -> dict[tuple[str, str], str]:
     """(target, observer) → why the cell has no score."""
     unscored = dict.fromkeys(sorted(unscored_cells(matrix)), "nothing was scored")
     return unscored | dict(matrix.holes)
+
+
+def _asked_in_full(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> list[str]:
+    """Those of the models of which every cell has a finished run."""
+    cells = results.cells
+    is_finished = (cells.task == matrix.task) & (cells.status == "complete")
+    finished_cells = cells[is_finished]
+    finished_pairs = set(zip(finished_cells.target, finished_cells.observer, strict=True))
+    unfinished_models = {
+        model for pair in matrix.holes if pair not in finished_pairs for model in pair
+    }
+    return [model for model in models if model not in unfinished_models]
 
 
 def _hole_text(target: str, observer: str, reason: str) -> str:
@@ -221,11 +236,13 @@ def _empty_analysis(results: Results, matrix: TaskMatrix, decisions: pd.DataFram
         chance = float(decisions.chance.mean())
 
     no_advantage = undefined("fewer than two models are complete")
+    left_out = tuple(model for model in matrix.models if model not in models)
     return TaskAnalysis(
         task=matrix.task,
         matrix=matrix,
         models=tuple(models),
-        left_out=tuple(model for model in matrix.models if model not in models),
+        left_out=left_out,
+        asked_in_full=tuple(_asked_in_full(results, matrix, left_out)),
         holes="; ".join(holes),
         cluster_of_item=cluster_of_item,
         cells=_cell_table(results, matrix, cluster_of_item),

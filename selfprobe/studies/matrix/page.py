@@ -356,10 +356,12 @@ def _score_text(task: str, score: float) -> str:
 
 def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
     """A model that no other one was compared with."""
+    is_all_unscored = own_row.unscored == 1
     facts = MatrixFacts(
         models=[own_row.model],
         rows=(),
         holes={own_row.model: own_row.hole} if own_row.hole else {},
+        asked_in_full=[own_row.model] if is_all_unscored else [],
         means=np.full((1, 1), math.nan),
         centred=np.full((1, 1), math.nan),
         total=undefined("one model"),
@@ -512,7 +514,7 @@ def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:
     model_option = shlex.quote(",".join([*models, *placeholders]))
     task_option = ",".join(dict.fromkeys(row.task for row in lone_rows))
     lines.append(
-        "One model alone has no answer, which compares it with at least four others: "
+        "One model alone has no answer, which compares it with at least three others: "
         f"selfprobe matrix --models {model_option} --tasks {task_option}."
     )
     return lines

@@ -25,7 +25,7 @@ from selfprobe.data.prices import Cost
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, nearest_name_hint, unknown_names_fault
-from selfprobe.logs import logs_in, other_version, runs
+from selfprobe.logs import Run, logs_in, other_version, runs, target_of
 from selfprobe.page import Page
 from selfprobe.solvers.observe import parse_arms, parse_example_count
 from selfprobe.stats.pairs import FEWEST_MODELS
@@ -41,6 +41,7 @@ from selfprobe.study._registry import defaults_of, measures, short_name, takes_a
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls, run_versions
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 
 REASON_BY_SET_ARGUMENT = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
@@ -283,8 +284,8 @@ class Matrix(Study):
     def plan(self) -> Plan:
         """Calls and tokens, and what a matrix of this size can detect."""
         size = len(self.models)
-        items = ", ".join(f"{task} ({count} items)" for task, count in self.sizes.items())
-        lines = [f"{size} models × {size} × {items}"]
+        task_texts = [f"{task} ({count_text(count, 'item')})" for task, count in self.sizes.items()]
+        lines = [f"{count_text(size, 'model')} × {size} × {', '.join(task_texts)}"]
         if self.example_count_by_arm:
             further_cells = f"{size * (size - 1)} further cells a task and arm"
             lines.append(
@@ -331,7 +332,8 @@ class Matrix(Study):
         if size < FEWEST_MODELS:
             return (
                 f"With {size} models nobody can be named: they do not show how much two models "
-                "differ without self-knowledge. Take eight, at least five."
+                f"differ without self-knowledge. Take {ADVISED_MODELS}; {FEWEST_MODELS} are the "
+                "least."
             )
         units = {task: len(set(clusters)) for task, clusters in self.clusters.items()}
         advantages = {
@@ -348,14 +350,17 @@ class Matrix(Study):
             )
         endless_text += ", however many items you ask"
 
-        size_text = f"these {self.sizes[task]} items"
+        item_count = self.sizes[task]
+        size_text = "this 1 item" if item_count == 1 else f"these {item_count} items"
         if units[task] < self.sizes[task]:
             size_text += f" in {units[task]} clusters"
         if len(advantages) > 1:
             size_text += f" of {task}, which needs the most,"
         if math.isinf(advantages[task]):
             full_score_points = _points(largest_advantage(self._chance(task)))
-            items_text = f"With {size_text} even {full_score_points}, a full score, are too few"
+            items_text = (
+                f"With {size_text} even a full score ({full_score_points} points) is too little"
+            )
         else:
             items_text = f"With {size_text} it takes about {_points(advantages[task])}"
 
@@ -400,6 +405,13 @@ class Matrix(Study):
             # Cells of an earlier start lie there; another matrix's logs were refused by the first
             # wave.
             yield Wave(cell_runs, "Each on the others", CELLS_FOLDER, {"log_dir_allow_dirty": True})
+
+    def scored_subject(self, run: Run) -> str:
+        """A model in a task, of its run on itself: a score elsewhere is no answer about it."""
+        model = str(run.header.eval.model)
+        if target_of(run.header) != model:
+            return ""
+        return f"{model} in {run.identity.task}" if len(self.task_names) > 1 else model
 
     def _arms_of_cells(self, task: str) -> tuple[str | None, ...]:
         """The cells to run for each pair of models: a plain one, where the report cannot join it,

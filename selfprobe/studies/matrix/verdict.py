@@ -15,7 +15,7 @@ largest p.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,6 +29,7 @@ from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MOD
 from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import permute_observers_of
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
+from selfprobe.text.counts import count_text
 from selfprobe.text.families import related
 
 MODELS_BEFORE_ITEMS = 4
@@ -37,6 +38,16 @@ too badly.
 """
 ADVISED_MODELS = 8
 """Number of models that is advised."""
+ASK_AGAIN = "the same command asks again what failed"
+"""Remedy where a cell has no finished run."""
+ASK_ANEW = "take other models or arguments, or ask anew in another --log-dir"
+"""Remedy where every call was answered and nothing could be scored: a finished run is not asked
+again.
+"""
+FLOOR = 0.05
+"""Mean score of others below which they are at the floor: on scales of ratios next to nothing is
+known of what skill gives there.
+"""
 TIE_TOLERANCE = 1e-9
 """Largest difference of two means that is rounding."""
 SMALLEST_OWN_ADVANTAGE = EFFECT
@@ -82,6 +93,11 @@ MATRIX_WORDS = ClaimWords(
         "no_outsider": "may stand out only because the other models resemble each other",
         "beyond_strength": "may stand out only as the strongest of these models",
     },
+    stricter_tests={
+        "beyond_skill": "on the strictest scale p = {p}",
+        "beyond_shared_items": "p = {p}, corrected",
+        "beyond_pairs": "p = {p}, corrected",
+    },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
     write=partial(interval_text, sign=True),
 )
@@ -109,6 +125,10 @@ class MatrixFacts:
     """
     total: Estimate
     """T of the item-specific scores."""
+    asked_in_full: Collection[str] = ()
+    """Models with holes whose cells all have a finished run: the same command asks nothing of them
+    again.
+    """
     can_be_told: bool = False
     """Whether an observer of this task can be told of its target."""
     replies: str = "replies"
@@ -260,17 +280,19 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
     """What a matrix needs before anything can be compared, up to the first that is open."""
     complete_count = len(facts.models) - len(facts.holes)
     has_enough_models = complete_count >= FEWEST_MODELS
-    models_text = "one model" if complete_count == 1 else f"{complete_count} models"
+    models_text = "one model" if complete_count == 1 else count_text(complete_count, "model")
     models_text += f"; {FEWEST_MODELS} are the least, {ADVISED_MODELS} are advised"
     gate = Check("enough_models", undefined(models_text, n=complete_count), Outcome.HOLDS)
     if not has_enough_models:
-        remedy = f"add {FEWEST_MODELS + 1 - complete_count} models or more"
+        missing_text = count_text(FEWEST_MODELS - complete_count, "model")
+        remedy = f"add {missing_text} or more"
         gate = replace(gate, outcome=Outcome.OPEN, remedy=remedy)
     gates = [gate]
     if model in facts.holes:
         # Its own hole comes first: the models without one may still be enough.
         hole = undefined(facts.holes[model])
-        return [Check("complete", hole, Outcome.OPEN, remedy="run these cells again"), *gates]
+        remedy = ASK_ANEW if model in facts.asked_in_full else ASK_AGAIN
+        return [Check("complete", hole, Outcome.OPEN, remedy=remedy), *gates]
     if not has_enough_models:
         return gates
     gates.append(Check("complete", undefined("no cell is missing"), Outcome.HOLDS))
@@ -286,7 +308,7 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
     remedy = ""
     if not is_scored:
         reason = "of some model no item is scored by all observers"
-        remedy = "run what is unscored again"
+        remedy = f"take more items, or {ASK_ANEW}"
     if facts.total.n < 2:
         is_scored = False
         reason = f"items or clusters that all observers score: {facts.total.n}"
@@ -367,23 +389,51 @@ def _step_check(name: str, row: ModelRow, p: float, facts: MatrixFacts, alpha: f
         difference=row.advantage,
         outcome=outcome,
         p_value=p,
-        remedy=_step_remedy(name, row, len(facts.rows)) if outcome is Outcome.OPEN else "",
+        remedy=_step_remedy(name, row, facts, alpha) if outcome is Outcome.OPEN else "",
     )
 
 
-def _step_remedy(check: str, row: ModelRow, model_count: int) -> str:
+def _step_remedy(check: str, row: ModelRow, facts: MatrixFacts, alpha: float) -> str:
     """What would help a part of the pairs test."""
-    if model_count <= MODELS_BEFORE_ITEMS:
-        return "add models"
+    more_models = _more_models_remedy(len(facts.rows))
     if row.advantage.value < EFFECT:
-        if math.isfinite(row.power.items):
+        if len(facts.rows) > MODELS_BEFORE_ITEMS and math.isfinite(row.power.items):
             return f"about {_rounded_to_two_digits(row.power.items)} items would show {EFFECT:.2f}"
-        return "add models"
+        return more_models
+    if check == "beyond_skill" and _does_scale_decide(row, alpha):
+        if _are_others_at_floor(facts):
+            return "take easier items, add models"
+        return more_models
+    if len(facts.rows) <= MODELS_BEFORE_ITEMS:
+        return more_models
     if check != "beyond_pairs":
         return "take more items"
     if row.p_by_step[ABOVE_ALL_PAIRS] > 0:
         return "add models: another pair stands out"
+    return more_models
+
+
+def _more_models_remedy(model_count: int) -> str:
+    if model_count < ADVISED_MODELS:
+        return f"add models ({ADVISED_MODELS} are advised)"
     return "add models"
+
+
+def _does_scale_decide(row: ModelRow, alpha: float) -> bool:
+    """Whether the model is above skill on some scale of scores that fits the others, and not on
+    all: more items do not help then.
+    """
+    p_by_scale = [p for p in row.scales.values() if not math.isnan(p)]
+    is_clear_on_some_scale = min(p_by_scale, default=1.0) < alpha
+    return is_clear_on_some_scale and row.p_by_step["noise"] >= alpha
+
+
+def _are_others_at_floor(facts: MatrixFacts) -> bool:
+    """Whether most scores of models on other models are next to 0."""
+    if not facts.is_graded:
+        return False
+    is_other = ~np.eye(len(facts.means), dtype=bool)
+    return bool(np.median(facts.means[is_other]) < FLOOR)
 
 
 def _rounded_to_two_digits(items: float) -> int:

@@ -33,6 +33,7 @@ from selfprobe.stats.text_only import (
 )
 from selfprobe.study import Logs
 from selfprobe.study.preference_logs import SINGLE_TEXT_TASKS, data_set_name, setting_texts
+from selfprobe.text.counts import count_text
 
 GUESSING = 0.5
 """Share of pairs that guessing gets."""
@@ -210,10 +211,9 @@ class JudgedRun:
         questions = self.metrics.get("questions", math.nan)
         if not questions < min(FEW_CLUSTERS, pairs):
             return ""
-        return (
-            f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, "
-            "and so few make them wide"
-        )
+        pairs_text = count_text(round(pairs), "pair")
+        questions_text = count_text(round(questions), "question")
+        return f"; intervals count its {pairs_text} as {questions_text}, and so few make them wide"
 
 
 def judged_run(run: Run) -> JudgedRun:
