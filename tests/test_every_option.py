@@ -52,7 +52,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "outcome": (
         "outcome logs --models planted/m,planted/n --ask solve,refuse,length --about self,other,named --when before "
-        "--at 1 --score k1 --tokens 20 --cluster resamples --answer-tokens 40 --effort low --limit 4 --skip-errors "
+        "--at 1 --score k1 --tokens 20 --cluster resamples --answer-tokens 40 --effort low --limit 4 --price .1,.3 --skip-errors "
         "--log-dir runs --out page",
         "outcome logs --models planted/m,planted/n --when after --score k1 --limit 4 --log-dir runs --out after",
     ),

@@ -590,8 +590,8 @@ def _few_mark_margins(
     labels = np.where(first_is_better, 1.0, -1.0)
     for train, test in _pair_folds(first_is_better, groups):
         marks: list[int] = []
-        residuals = labels[train]
-        weights = np.zeros(0)
+        residuals: FloatArray = labels[train]
+        weights: FloatArray = np.zeros(0)
         for column, mark_count in enumerate(KEYWORD_COUNTS):
             while len(marks) < min(mark_count, differences.shape[1]):
                 similarities = np.abs(differences[train].T @ residuals)

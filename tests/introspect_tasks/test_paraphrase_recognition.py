@@ -312,7 +312,7 @@ def test_another_number_of_candidates_is_told_and_a_fourth_of_three_is_no_choice
         Reply(text=text, model="m", stop_reason="stop") for text in ("text", '{"choice": 4}')
     )
     assert (
-        judge_wording("original", 1, act, said, alike=False, slot_count=3).unscored
+        judge_wording("original", 1, act, said, has_indistinct_replies=False, slot_count=3).unscored
         == "invalid_response_format"
     )
-    assert judge_wording("original", 1, act, said, alike=False).value == 0
+    assert judge_wording("original", 1, act, said, has_indistinct_replies=False).value == 0

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 pytest.importorskip("torch", reason="the probes extra is not installed")
 
+from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, undefined
@@ -30,8 +31,14 @@ from selfprobe.studies.inside_turn_claims import (
 )
 from selfprobe.study.said_by_turn import SaidTranscript, said_transcripts
 
-from .test_inside import EVALUATION_SIGN, USE_SIGN, call, jsonl, model, wrappers
+from .test_inside import EVALUATION_SIGN, USE_SIGN, jsonl, model, wrappers
 from .test_scan import PLAN, planted_logs, scan
+
+
+def inside(*arguments: object) -> Result:
+    command = ["awareness", "inside", *map(str, arguments), "--yes"]
+    return CliRunner().invoke(main, command)
+
 
 TOLD = Estimate(0.9, 0.8, 0.95, 12, "wrapper")
 BAND = Band(-1.0, 1.0)
@@ -76,7 +83,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(place: Path, name: str = "said", *more: object, out: str = "out") -> Result:
-    return call(
+    return inside(
         *("--model", place / "a", "--by-turn", place / f"{name}.jsonl"),
         *(
             "--wrappers",
@@ -364,7 +371,7 @@ def test_by_turn_takes_no_set_and_one_of_both_is_needed(place: Path) -> None:
     both = read(place, "said", "--set", "eval_awareness_2")
     assert both.exit_code == 2
     assert "--by-turn reads transcripts alone: leave out --set eval_awareness_2" in both.output
-    neither = call("--model", place / "a")
+    neither = inside("--model", place / "a")
     assert neither.exit_code == 2 and "--set with conversations, or --by-turn" in neither.output
 
 
