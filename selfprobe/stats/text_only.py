@@ -591,14 +591,15 @@ def _few_mark_margins(
     for train, test in _pair_folds(first_is_better, groups):
         marks: list[int] = []
         residuals: FloatArray = labels[train]
-        weights: FloatArray = np.zeros(0)
+        weights = np.zeros(0)
         for column, mark_count in enumerate(KEYWORD_COUNTS):
             while len(marks) < min(mark_count, differences.shape[1]):
                 similarities = np.abs(differences[train].T @ residuals)
                 similarities[marks] = -1
                 marks.append(int(similarities.round(9).argmax()))
                 mark_differences = differences[train][:, marks]
-                weights = np.linalg.lstsq(mark_differences, labels[train], rcond=None)[0]
+                solution = np.linalg.lstsq(mark_differences, labels[train], rcond=None)
+                weights = np.asarray(solution[0], dtype=float)
                 residuals = labels[train] - mark_differences @ weights
             margins[test, column] = differences[test][:, marks] @ weights
     return margins
