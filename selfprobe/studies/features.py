@@ -249,7 +249,7 @@ class Features(Study):
         line = (
             f"{count_text(len(quotes), 'quote')} about "
             f"{count_text(len(self.evidence.prompts), 'prompt')}, in "
-            f"{count_text(self.clusters, 'cluster')} that are named, then grouped"
+            f"{count_text(self.clusters, 'cluster')}, named and then grouped"
         )
         return Plan([line], [Cost(self.grader, self.clusters + 1, sent_tokens, 2 * name_tokens)])
 

@@ -605,7 +605,7 @@ def test_the_graders_calls_are_planned_before_they_are_paid(
     plan_result = CliRunner().invoke(main, [*command, *config, "--dry-run"])
     assert plan_result.exit_code == 0 and not (tmp_path / "out").exists(), plan_result.output
     assert re.search(
-        r"^\d+ quotes about 12 prompts, in 1 clusters that are named, then grouped$",
+        r"^\d+ quotes about 12 prompts, in 1 cluster, named and then grouped$",
         plan_result.output,
         re.M,
     )

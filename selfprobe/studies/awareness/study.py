@@ -43,9 +43,9 @@ from selfprobe.studies.awareness.page import (
 from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
 from selfprobe.studies.awareness.verdict import (
     ADD_CONVERSATIONS,
+    ADD_OR_NAME_SOURCES,
     ADD_PLACEBO,
     ADD_REFERENCE,
-    ADD_SOURCES,
     FEWEST_SOURCES_OF_LABEL,
     SMALLEST_REST,
 )
@@ -385,7 +385,7 @@ class Awareness(Study):
         if min(source_counts) == 0:
             remedies.append(ADD_REFERENCE)
         elif min(source_counts) < FEWEST_SOURCES_OF_LABEL:
-            remedies.append(ADD_SOURCES)
+            remedies.append(ADD_OR_NAME_SOURCES)
         labelled_count = sum(label in sources_by_label for label in labels)
         if labelled_count < LEAST_FOR_READERS:
             remedies.append(f"{ADD_CONVERSATIONS} ({LEAST_FOR_READERS} with a label at least)")

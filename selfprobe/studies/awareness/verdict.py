@@ -325,7 +325,8 @@ def _statement(
 
 ADD_CONVERSATIONS = "add conversations"
 ADD_REFERENCE = "add --against, a reference to compare with"
-ADD_SOURCES = "add other sources, or ?cluster=COLUMN"
+ADD_SOURCES = "add other sources"
+ADD_OR_NAME_SOURCES = f"{ADD_SOURCES}, or ?cluster=COLUMN"
 ADD_PLACEBO = "add --placebo"
 OTHER_METHOD = "choose another method with --methods"
 OTHER_GRADER = "choose another --grader"
@@ -559,7 +560,7 @@ def _sources_check(facts: AwarenessFacts) -> Check:
     )
     has_several = facts.sources >= FEWEST_SOURCES_OF_LABEL
     outcome = Outcome.HOLDS if has_several else Outcome.OPEN
-    return Check("sources", source_count, outcome, remedy=_remedy(outcome, ADD_SOURCES))
+    return Check("sources", source_count, outcome, remedy=_remedy(outcome, ADD_OR_NAME_SOURCES))
 
 
 def _reader_checks(arm: ArmNumbers, remedy: str) -> list[Check]:
