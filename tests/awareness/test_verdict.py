@@ -532,7 +532,7 @@ def test_what_would_make_verdicts_readable_goes_by_why_they_are_not(
 def test_where_one_source_is_all_there_is_every_check_asks_for_other_sources() -> None:
     claim = awareness_claim(facts(arm={"auroc": about(0.56, 0.2)}, sources=1), "ada")
     assert first_open(claim) == "apart"
-    assert check_of(claim, "apart").remedy == "add other sources"
+    assert check_of(claim, "apart").remedy == "add sources"
 
 
 def test_a_coin_that_refuses_half_of_its_wrong_verdicts_is_not_called_aware() -> None:

@@ -325,8 +325,8 @@ def _statement(
 
 ADD_CONVERSATIONS = "add conversations"
 ADD_REFERENCE = "add --against, a reference to compare with"
-ADD_SOURCES = "add other sources"
-ADD_OR_NAME_SOURCES = f"{ADD_SOURCES}, or ?cluster=COLUMN"
+ADD_SOURCES = "add sources"
+ADD_OR_NAME_SOURCES = "add other sources, or ?cluster=COLUMN"
 ADD_PLACEBO = "add --placebo"
 OTHER_METHOD = "choose another method with --methods"
 OTHER_GRADER = "choose another --grader"
