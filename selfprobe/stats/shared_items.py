@@ -45,6 +45,8 @@ from selfprobe.stats.pairs import (
 
 SHARED_ITEMS = "shared items"
 """Step that the model knows answers of its own at items at which others agree on another one."""
+NOTHING_SHARED = 0.0
+"""p of that step where items share no difficulty: there is nothing to be above."""
 CLEAR_COVARIANCE = 2.0
 """Standard errors above 0 from which cells of different models vary together over items."""
 VOTE_EDGES = np.array([1e-9, 0.13, 0.26, 0.45, 0.7])
@@ -90,13 +92,13 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
 def hits_beyond_agreement_p(scores: FloatArray) -> FloatArray:
     """One-sided p [model] that it has hits beyond agreement, more than skill gives, against noise.
 
-    0 where items share no difficulty.
+    `NOTHING_SHARED` where items share no difficulty.
 
     Args:
         scores: Scores less habit, [target, observer, item]; NaN where unscored. Four models or more.
     """
     if not have_shared_difficulty(scores):
-        return np.zeros(len(scores))
+        return np.full(len(scores), NOTHING_SHARED)
     beyond_agreement = hits_beyond_agreement(completed(scores[None])[0])
     p_by_step = steps_of(moments(beyond_agreement[None]), scale_names=("x",)).p_by_step
     return np.asarray(np.maximum(p_by_step["above 0"][0], p_by_step["noise"][0]))

@@ -274,6 +274,15 @@ def test_every_open_check_of_pairs_whose_interval_is_above_zero_says_what_its_p_
         assert re.search(r"\((on the strictest scale )?p = 1\.0(, corrected)?\);", text), text
 
 
+def test_items_that_share_no_difficulty_give_a_check_without_a_number() -> None:
+    p = np.full((5, 5), 0.3)
+    p[0, 0] = 0.9
+    for claim in claims_of(hits(p, 200, rng()), list("abcde")).values():
+        (check,) = [check for check in claim.checks if check.name == "beyond_shared_items"]
+        assert check.outcome is Outcome.HOLDS and check.difference.reason
+        assert math.isnan(check.p_value) and math.isnan(check.difference.value)
+
+
 def test_a_knower_beside_weak_observers_is_named_with_the_strongest_competitor() -> None:
     p = np.full((5, 5), 0.1)
     p[2, 2] = 1.0

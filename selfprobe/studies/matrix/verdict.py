@@ -26,7 +26,7 @@ from selfprobe.page.numerals import interval_text, number, p_value, percent
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
-from selfprobe.stats.shared_items import SHARED_ITEMS
+from selfprobe.stats.shared_items import NOTHING_SHARED, SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import permute_observers_of
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
 from selfprobe.text.counts import count_text
@@ -348,7 +348,12 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     if own_check.name == "above_zero":
         checks.append(own_check)
     for name, steps in STEPS_OF_CHECK.items():
-        if any(step in row.p_by_step for step in steps):
+        if not any(step in row.p_by_step for step in steps):
+            continue
+        if row.p_by_step.get(SHARED_ITEMS) == NOTHING_SHARED and steps == (SHARED_ITEMS,):
+            no_difference = undefined("items share no difficulty")
+            checks.append(Check(name, no_difference, Outcome.HOLDS))
+        else:
             checks.append(_step_check(name, row, p_of_check[name], facts, alpha))
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
