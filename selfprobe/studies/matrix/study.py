@@ -373,7 +373,8 @@ class Matrix(Study):
                 items_text += f"; with {ADVISED_MODELS} models, {_points(advised_advantage)}"
         return (
             f"{endless_text}. {items_text}. (Named in 80 % of such matrices; a point is .01 of the "
-            "score, and the others score half-way between chance and 1.)"
+            "score, the others score half-way between chance and 1, and pairs of models differ as "
+            "real ones do: simulated models differ less, and less is enough for them.)"
         )
 
     def open_models(self) -> None:
