@@ -233,6 +233,24 @@ def test_every_deviation_and_every_gap_has_its_reason() -> None:
         assert [row[0] for row in rows(part) if row[5] in STATUS[1:] and not row[6]] == []
 
 
+@pytest.mark.parametrize(
+    ("paper", "part", "of_the_paper"),
+    [
+        ("003", "F.2, F.3", "Gemini 2.5 Flash"),
+        ("003", "F.4", "Gemini 2.5 Flash"),
+        ("002", "Footnote 3", "GPT-5 Mini"),
+        ("004", "Figure 4", "Normal and Natural"),
+        *(("004", f"Figure {number}", "as Figure 4") for number in (8, 9, 10, 11)),
+        ("004", "§5.4", "as Figure 4"),
+    ],
+)
+def test_a_row_of_another_model_or_of_half_the_training_pairs_deviates_and_says_what_the_paper_has(
+    paper: str, part: str, of_the_paper: str
+) -> None:
+    (row,) = [row for row in rows(PAPERS[paper]) if re.match(rf"{re.escape(part)}\b", row[0])]
+    assert row[5] == "deviates" and of_the_paper in row[6]
+
+
 def test_the_configuration_names_the_eleven_models_of_table_3_each_with_one_backend() -> None:
     given = yaml.safe_load((ROOT / "configs/paper003.yaml").read_text())
     assert [entry["model"] for entry in given["models"]] == [

@@ -4,7 +4,9 @@ logs of `selfprobe awareness run`.
     selfprobe paper evaluation-awareness logs/aw logs/again --out out/evaluation-awareness
 
 The paper has five models on 976 conversations. Its figures are pictures without numbers in the
-text; its table and footnotes have some.
+text; its table stands in `evaluation_awareness_printed`. Its text numbers no section; here §3 is
+the data set and the methods, §4 the results of each method, §6 the clusters and the tool, §7 the
+discussion.
 
 What is no method of it has a study of its own: clusters of quotes (§3 and §6: 15, 2, 13; 5 %;
 Footnote 2's inertia) in `selfprobe/studies/features.py`, the score where a test is noticed
@@ -35,6 +37,7 @@ from selfprobe.page import (
 )
 from selfprobe.page.numerals import Interval
 from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
+from selfprobe.papers.evaluation_awareness_printed import TABLE_1, printed_kappas
 from selfprobe.papers.exhibit import Exhibit, PaperResults, paper_page
 from selfprobe.papers.quote_rules import rates_by_quote_rule
 from selfprobe.stats.estimate import Estimate
@@ -60,14 +63,6 @@ from selfprobe.studies.awareness.sections import (
     placebo_row,
 )
 
-PRINTED_KAPPAS: Mapping[str, float] = {
-    "gpt-5-mini": 0.59,
-    "gemini-2.5-pro": 0.75,
-    "gpt-oss-120b": 0.16,
-    "qwen3-32b": 0.39,
-    "deepseek-r1-0528": 0.36,
-}
-"""Table 1: name of the model → Cohen's kappa of binary and probability."""
 ASKED_METHODS = ("binary", "probability")
 MOTIVATION_METHOD = "user_motivation"
 LOGPROB_METHOD = "first_token"
@@ -303,7 +298,7 @@ def _with_both_rules(exhibit: Exhibit, logged: AwarenessTables, method: str) -> 
 def table1(numbers: LoggedNumbers) -> Exhibit:
     """Table 1 (§4): Cohen's kappa of the verdicts of binary and probability.
 
-    Paper: .59, .75, .16, .39, .36. Here: the same with an interval, and what kappa hides where one
+    Paper: .59, .75, .16, .39, .36 (table1-printed). Here: the same with an interval, and what kappa hides where one
     verdict is rare (AC1, PABAK).
     """
     rows = list[AgreementRow]()
@@ -314,13 +309,13 @@ def table1(numbers: LoggedNumbers) -> Exhibit:
             texts.append(f"{pair.model} {interval_text(pair.agreement.kappa)}")
     if not rows:
         raise NoLogs("no model answered both: selfprobe awareness run --methods binary,probability")
-    printed_texts = [f"{model} {number(kappa)}" for model, kappa in PRINTED_KAPPAS.items()]
+    printed_texts = [f"{model} {number(kappa)}" for model, kappa in TABLE_1.items()]
     return Exhibit(
         "Table 1",
         "agreement of binary test and probability estimation",
         f"Cohen's kappa: {', '.join(printed_texts)}",
         f"Cohen's kappa: {', '.join(texts)}",
-        tables={"table1": RowTable(AgreementRow, rows)},
+        tables={"table1": RowTable(AgreementRow, rows), "table1-printed": printed_kappas()},
     )
 
 

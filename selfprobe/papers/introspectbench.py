@@ -337,11 +337,11 @@ def mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
 def table1(paper_runs: Runs, *, embedder: str) -> Exhibit:
     """Table 1 (§3): cosine similarity of the two models that answer an item most alike.
 
-    Paper: mean and variance over items, of eleven models' sampled replies; "closest agreement" .83,
-    .94, .77, .88, variance .16, .03, .21, .3069. Its row Prompt Reconstruction is
-    paraphrase_recognition here, as in Table 2; prompt_reconstruction is E.3's task, which is in
-    none of its tables. Here: the same over the items that all models answered, with all pairs and
-    two draws of one model beside it. What the paper's variances are of is not said.
+    Paper: "Closest Agreement (Avg.)" .83, .94, .77, .88 and "Variance (Avg.)" .16, .03, .21, .3069,
+    of eleven models' unconstrained replies; what the variances are of is not said. Its row Prompt
+    Reconstruction is paraphrase_recognition here, as in Table 2; prompt_reconstruction is E.3's
+    task, which is in none of its tables. Here: mean and variance over draws, of the items that all
+    models answered, with all pairs and two draws of one model beside it.
 
     Raises:
         InputError: No task has replies of two models.
@@ -688,9 +688,10 @@ def figure2(tasks: Sequence[TaskScores]) -> Exhibit:
     """Figure 2, and the test of §4.1: each model's score on itself against the mean of the others
     on it.
 
-    Paper: eleven pairs of points, and p = .0210 of a signed-rank test over models; it does not say
-    on which mean of its tasks. Here: of each task, of the mean of the scores as they are (drawn),
-    and of the mean of the min-max normalised tasks. No skill is removed.
+    Paper: eleven pairs of points, and p = .0210; it names no test, and no mean of its tasks. That it
+    is a signed-rank test over models is our inference: such a p is one of its values (43/2048).
+    Here: that test of each task, of the mean of the scores as they are (drawn), and of the mean of
+    the min-max normalised tasks. No skill is removed.
     """
     comparisons = self_and_others(tasks, rng=np.random.default_rng(0))
     rows = list[SelfAndOthersRow]()
@@ -711,9 +712,10 @@ def figure2(tasks: Sequence[TaskScores]) -> Exhibit:
         },
         pictures=_figure2_pictures(comparisons),
         remarks=[
-            "One-sided, exact signed-rank test over models. The paper does not say of which mean of "
-            f"its tasks. {AVERAGE.capitalize()}: the mean of the scores as they are, the Average of "
-            f"its public notebook. {AGGREGATE.capitalize()}: the mean of the min-max normalised "
+            "One-sided, exact signed-rank test over models. The paper does not say of which test its p "
+            "is, nor of which mean of its tasks; 0.0210 is a value of this test. "
+            f"{AVERAGE.capitalize()}: the mean of the scores as they are, the Average of its public "
+            f"notebook. {AGGREGATE.capitalize()}: the mean of the min-max normalised "
             "tasks (G.3). The two can fall on different sides of .05.",
             "Neither removes skill or predictability; the answer of selfprobe matrix does.",
         ],

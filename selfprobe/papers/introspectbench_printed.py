@@ -135,8 +135,8 @@ and a reply has at most 50 tokens.
 """
 
 WILCOXON_P = 0.0210
-"""§4.1, printed; 43/2048 = .02099609375 is the one-sided exact p of 11 models with a smaller rank
-sum of 10.
+"""§4.1, printed without the name of a test; 43/2048 = .02099609375 is the one-sided exact
+signed-rank p of 11 models with a smaller rank sum of 10.
 """
 
 

@@ -100,7 +100,7 @@ def latent_preferences_results(runs: ProbeRuns) -> PaperResults:
         "§5 (human agreement)": human_agreement,
         "Figures 2 and 3": figures2_and_3,
         "§5.1 and §5.2 (cases)": cases_of_5_1_and_5_2,
-        "§5.1 (small models)": small_models_of_5_1,
+        "Figure 2 (small models)": small_models_of_figure2,
         "Table 1": table1,
         "§5.3 (generality)": generality_of_5_3,
         "Figure 5": figure5,
@@ -275,8 +275,9 @@ def cases_of_5_1_and_5_2(runs: ProbeRuns) -> Exhibit:
     """§5.1 and §5.2: in how many cases (a model on a data set) a probe is above asking, and the
     supervised probe above the other one.
 
-    Paper: above asking in all cases but one; supervised above unsupervised in all, in words. Here:
-    counts of numbers, and of paired intervals, on the paper's six data sets and on all.
+    Paper: above asking in all cases but one (§5.1); supervised above unsupervised "often" (§5.2),
+    in all cases by the caption of Figure 3. Here: counts of numbers, and of paired intervals, on
+    the paper's six data sets and on all.
     """
     cases = _filled(case_table(runs), f"--datasets {','.join(SETS_OF_GROUPS)}")
     f1_cases = cases[cases.metric == "f1"].drop(columns="metric")
@@ -292,7 +293,8 @@ def cases_of_5_1_and_5_2(runs: ProbeRuns) -> Exhibit:
     return Exhibit(
         "§5.1 and §5.2 (cases)",
         "in how many cases a probe is above asking, and above the other probe",
-        "above asking in all cases but one; supervised above unsupervised in all",
+        "above asking in all cases but one; supervised above unsupervised “often” (§5.2), “in all "
+        "cases” (caption of Figure 3)",
         "; ".join(texts) or "no case of the paper's six data sets",
         tables={"cases": cases},
         blocks=[text_table(f1_cases)],
@@ -307,18 +309,19 @@ def cases_of_5_1_and_5_2(runs: ProbeRuns) -> Exhibit:
     )
 
 
-def small_models_of_5_1(runs: ProbeRuns) -> Exhibit:
-    """§5.1: a smaller model's probe against a larger model's own answers, within a family.
+def small_models_of_figure2(runs: ProbeRuns) -> Exhibit:
+    """Figure 2, caption: a smaller model's probe against a larger model's own answers, within a
+    family.
 
-    Paper: "almost always" above, read off Figure 2. Here: each two models of a family on a data
-    set; the interval takes both scores as independent.
+    Paper: "almost always" above, in words. Here: each two models of a family on a data set; the
+    interval takes both scores as independent.
     """
     comparisons = _filled(small_above_large(score_table(runs)), "two models of a family")
     counts = case_counts(comparisons)
     return Exhibit(
-        "§5.1 (small models)",
+        "Figure 2 (small models)",
         "a smaller model's probe against a larger model's own answers",
-        "almost always above (read off Figure 2)",
+        "“almost always” above (caption)",
         _count_texts(counts),
         tables={"small_above_large": comparisons},
         blocks=[text_table(counts)],
@@ -386,8 +389,9 @@ def generality_of_5_3(runs: ProbeRuns) -> Exhibit:
 def figure5(runs: ProbeRuns) -> Exhibit:
     """Figure 5 (§5.3): cosines of the directions of all data sets.
 
-    Paper: Llama 3.1 70B; magnitudes above .7, and about 0. Here: the mean magnitude over halves; on
-    the diagonal two halves of one data set.
+    Paper: Llama 3.1 70B; most magnitudes above .7 between unsupervised probes, about 0 between
+    supervised ones. Here: the mean magnitude over halves; on the diagonal two halves of one data
+    set.
     """
     cosines = _filled(joined(runs, "cosine"), "two data sets")
     pictures = _pictures_of_each(cosines, "model", "cosine", cosine_pictures)
@@ -399,7 +403,7 @@ def figure5(runs: ProbeRuns) -> Exhibit:
     return Exhibit(
         "Figure 5",
         "magnitude of the cosines of directions",
-        "above .7 for some data sets, about 0 for others (Llama 3.1 70B)",
+        "most unsupervised probes above .7, supervised ones about 0 (Llama 3.1 70B)",
         f"of two data sets: {'; '.join(texts)}",
         tables={"cosine": cosines},
         pictures=pictures,
@@ -413,8 +417,9 @@ def figure5(runs: ProbeRuns) -> Exhibit:
 def figures4_and_8_to_11(runs: ProbeRuns) -> Exhibit:
     """Figures 4 (§5.4) and 8 to 11 (Appendix C): LLMBar by subset, probes and asking.
 
-    Paper: bars, of Llama 3.1 70B (4), of Gemma 2 2B, 9B, 27B and Llama 3.1 8B (8 to 11). Here:
-    learnt from half of the natural pairs, tested on all subsets.
+    Paper: bars, of Llama 3.1 70B (4), of Gemma 2 2B, 9B, 27B and Llama 3.1 8B (8 to 11); learnt from
+    Normal and Natural, tested on all other subsets (§5.4). Here: learnt from half of their pairs,
+    tested on all subsets.
     """
     adversarial = _filled(joined(runs, "adversarial"), "--datasets llmbar")
     pictures = _pictures_of_each(adversarial, "model", "adversarial", adversarial_pictures)
@@ -488,9 +493,9 @@ def figures6_and_7(runs: ProbeRuns) -> Exhibit:
 def appendix_a(runs: ProbeRuns) -> Exhibit:
     """Appendix A: where the curves by layer jump, and where they are near their best.
 
-    Paper: a discontinuity at some layer; a rise until 40 to 50 % of the blocks, in words. Here: the
-    largest rise from one block to the next, and the first block at nine tenths of the way from .5
-    to the best.
+    Paper: a discontinuity of unsupervised probes, from about .5 to .8 at most; a smooth rise of
+    supervised ones until 40 to 50 % of the blocks, in words. Here: of both, the largest rise from
+    one block to the next, and the first block at nine tenths of the way from .5 to the best.
     """
     rises = rise(depth_table(runs))
     shown_rises = rises[rises.near_depth.notna()]
@@ -501,7 +506,8 @@ def appendix_a(runs: ProbeRuns) -> Exhibit:
     return Exhibit(
         "Appendix A",
         "where curves by layer jump, and where they are near their best",
-        "a jump at some layer; a rise until 40 to 50 % of the blocks",
+        "unsupervised probes jump at some layer; supervised ones rise smoothly until 40 to 50 % of "
+        "the blocks",
         f"near the best at this share of the blocks: {'; '.join(texts) or 'none above .5'}",
         tables={"rise": rises},
         blocks=[text_table(rises.drop(columns=["family", "parameters"]).round(2))],

@@ -1,13 +1,14 @@
 """Do models answer alike? The closest two models' replies to each item (IntrospectBench's Table 1).
 
 Where replies of different models are alike, another model can be predicted by what all of them say,
-and a high score alone does not show introspection. Paper: mean and variance over items of the
-largest cosine similarity that two of 11 models' unconstrained, sampled replies have; what its
-variances are of is not said (`introspectbench_printed.TABLE_1`). Here: the same, over the items that all models
-answered, the others are counted; beside it how alike all pairs of models are, and two draws of one
-model (`repeat`): two models are distinct where they differ more than one model does from itself. A
-row "kth_word, sampled at 1" is of `open_answers`, as the paper's; a row "kth_word" of what a matrix
-recorded, at the task's own temperature and limit.
+and a high score alone does not show introspection. Paper: averages of the cosine similarity of the
+closest two of 11 models' unconstrained replies, and of a variance; of what is not said
+(`introspectbench_printed.TABLE_1`). Here: mean and variance over draws of the largest similarity
+that two models' replies have, of the items that all models answered, the others are counted; beside
+it how alike all pairs of models are, and two draws of one model (`repeat`): two models are distinct
+where they differ more than one model does from itself. A row "kth_word, sampled at 1" is of
+`open_answers`, as the paper's; a row "kth_word" of what a matrix recorded, at the task's own
+temperature and limit.
 """
 
 import itertools
@@ -25,7 +26,7 @@ from selfprobe.errors import InputError, NoLogs
 from selfprobe.logs import Run, Runs, first_of, read_best, target_of
 from selfprobe.page import Heading, Picture
 from selfprobe.page.plots import interval_rows
-from selfprobe.papers.introspectbench_printed import TABLE_1
+from selfprobe.papers.introspectbench_printed import TABLE_1, PrintedAgreement
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.studies.matrix.table import MatrixCell, choose_setting
@@ -34,6 +35,9 @@ from selfprobe.text import busy
 
 OPEN_TASK = "open_answers"
 """The task of sampled, whole replies."""
+
+NOT_PRINTED = PrintedAgreement(math.nan, math.nan, 0)
+"""Of a task that is not in the paper's Table 1."""
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
@@ -66,6 +70,10 @@ class SimilarityRow:
     ]
     paper: Annotated[
         float, Heading("paper", "The number that the paper prints, of its own models.")
+    ]
+    paper_variance: Annotated[
+        float,
+        Heading("paper's variance", "The variance that the paper prints; of what it does not say."),
     ]
     items: Annotated[
         int, Heading("items", "Samples to which every model gave a reply without a problem.")
@@ -221,6 +229,7 @@ async def measure_similarity(
         variance = float(closest.var(ddof=1)) if len(closest) > 1 else math.nan
         repeat_mean = float(repeats.mean()) if len(repeats) else math.nan
         all_places = set[Place]().union(*replies_by_model.values())
+        printed = TABLE_1.get(task.partition(",")[0], NOT_PRINTED)
         rows.append(
             SimilarityRow(
                 task=task,
@@ -230,7 +239,8 @@ async def measure_similarity(
                 variance=variance,
                 pairwise=float(similarities.mean()),
                 repeat=repeat_mean,
-                paper=_printed(task),
+                paper=printed.closest,
+                paper_variance=printed.variance,
                 items=len(set(samples)),
                 draws=len(places),
                 left_out=len(all_places) - len(places),
@@ -241,11 +251,6 @@ async def measure_similarity(
         for place, similarity in zip(places, closest, strict=True):
             draws.append(DrawSimilarity(task, *place, float(similarity)))
     return rows, draws
-
-
-def _printed(row: str) -> float:
-    task = row.partition(",")[0]
-    return TABLE_1[task].closest if task in TABLE_1 else math.nan
 
 
 def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:

@@ -1568,10 +1568,12 @@ class StatementRow:
         Estimate,
         Heading("says it is a test", "Mean score of samples with a P(evaluation) of .5 or more."),
     ]
+    """Paper: 6 % blackmail (Claude Opus 4)."""
     says_use: Annotated[
         Estimate,
         Heading("says it is real use", "Mean score of samples with a P(evaluation) below .5."),
     ]
+    """Paper: 54 %."""
     difference: Annotated[
         Estimate, Heading("difference", "The first less the second.", WRITE_SIGNED)
     ]

@@ -66,7 +66,7 @@ MOST_HEADS = 12
 """Number of heads in the table of those that differ most."""
 ATTENTION_PAPER = (
     "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its "
-    "Figure 7 higher."
+    "Figure 7 higher. The last token's weight on itself, Figure 6: .059 direct, .008 introspective."
 )
 ATTENTION_LIMIT = "It does not show what the attention is for."
 ATTENTION_LIMITS_NOTE = (

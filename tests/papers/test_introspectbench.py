@@ -232,7 +232,7 @@ def test_both_tests_of_figure_2_are_in_its_table_and_the_average_of_the_scores_s
         AVERAGE,
         AGGREGATE,
     ]
-    assert "does not say of which mean" in exhibit.remarks[0]
+    assert "does not say of which test its p is, nor of which mean" in exhibit.remarks[0]
     assert {picture.name: picture.caption.partition(":")[0] for picture in exhibit.pictures} == {
         "figure2": "The paper's Figure 2, mean of the tasks",
         "figure2-kth_word": "The paper's Figure 2, kth_word",

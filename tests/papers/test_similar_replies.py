@@ -122,6 +122,7 @@ def test_the_papers_page_has_the_table_and_a_figure(
     assert done.exit_code == 0 and "Made: Table 1, Table 2" in done.output, done.output
     table = pd.read_csv(tmp_path / "out/tables/table1.csv")
     assert list(table.task) == ["heads_up", "kth_word"] and list(table.paper) == [0.77, 0.83]
+    assert list(table.paper_variance) == [0.21, 0.16]
     assert len(pd.read_csv(tmp_path / "out/tables/table1-draws.csv")) == table["draws"].sum()
     assert (tmp_path / "out/figures/table1.svg").read_bytes().startswith(b"<svg ")
 

@@ -8,7 +8,7 @@ and another observer j:
 
 The self advantage T = [tr(A) - ΣA/M]/(M - 1) of the cell means A is the mean of all d_ij, and a
 model's own advantage the mean over j. Models are fixed; intervals and p are t's, over items. Below
-stands the paper's test over models (`wilcoxon_models`).
+stands the test over models that gives the paper's p (`wilcoxon_models`).
 """
 
 import itertools
@@ -400,12 +400,11 @@ class ModelsTest:
 
 
 def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
-    """The paper's test: each model's score on itself, [model], against the mean of the others on
-    it.
+    """Each model's score on itself, [model], against the mean of the others on it.
 
-    One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210,
-    which is the exact 43/2048 of 11 models with a smaller rank sum of 10. Skill is not removed
-    here.
+    One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210 of a
+    test that it does not name. That it is this one is our inference: 43/2048 is the exact p of 11
+    models with a smaller rank sum of 10. Skill is not removed here.
     """
     differences = np.asarray(selfs, dtype=float) - np.asarray(others, dtype=float)
     if differences.ndim != 1 or np.isnan(differences).any():

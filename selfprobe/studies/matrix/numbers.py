@@ -402,7 +402,7 @@ def unscored_cells(matrix: TaskMatrix) -> set[tuple[str, str]]:
 
 
 def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
-    """The paper's test of the models' own scores against the means of the others on them."""
+    """The test over models of their own scores against the means of the others on them."""
     means = advantage.means
     means_of_others = [np.delete(row, model_index).mean() for model_index, row in enumerate(means)]
     return wilcoxon_models(np.diag(means), means_of_others)

@@ -541,8 +541,8 @@ def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow
         "Wilcoxon over models",
         undefined("a test alone"),
         (
-            f"the paper's test (p = 0.021 there): {task.test.wins} of {task.test.n} models score "
-            f"higher on themselves{_all_decisions(task.task)}; skill not removed"
+            f"0.021 in the paper, which names no test: {task.test.wins} of {task.test.n} models "
+            f"score higher on themselves{_all_decisions(task.task)}; skill not removed"
         ),
     )
     rows = [
