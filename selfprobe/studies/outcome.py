@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import combinations
 from typing import Annotated, ClassVar, get_args
 
 import numpy as np
@@ -41,8 +40,10 @@ from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent
 from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map, scatter
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
+from selfprobe.stats.dimensions import Dimensions
 from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, undefined
-from selfprobe.stats.metacognition import RATING_COUNT, routing
+from selfprobe.stats.metacognition import RATING_COUNT
+from selfprobe.stats.routing import routing
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
     FEWEST_OTHERS,
@@ -50,6 +51,7 @@ from selfprobe.studies.outcome_numbers import (
     OBSERVERS_MARGIN,
     OTHER_RESULTS,
     OUTCOME_WORDS,
+    SUCCESS_QUESTION,
     TEXT_ALONE,
     WHAT_HAPPENED,
     CrossMeans,
@@ -115,9 +117,9 @@ METACOGNITION_METHOD = (
     "M-ratio is meta-d′ / d′ (Maniscalco & Lau 2012): how well chances tell right from wrong, for how "
     f"often the model is right. Chances are {RATING_COUNT} ratings, by quantiles over all models. A "
     "logged item has no two classes of stimulus and answer, so d′ is that of a two-choice observer "
-    "without a preferred side that is right as often (2 z of the share), and absent unless the share "
-    "is shown to be above one half. With two answers 1 is ideal; with others 1 is no ceiling, and "
-    "items of unlike difficulty raise it."
+    "without a preferred side that is right as often (2 z of the share). M-ratio is absent unless "
+    "more than half are shown to be right. With two answers 1 is ideal; with others 1 is no ceiling, "
+    "and items of unlike difficulty raise it."
 )
 DIMENSIONS_METHOD = (
     "Dimensions of what the models state of themselves: eigenvalues of the correlations of their "
@@ -300,8 +302,8 @@ class Outcome(Study):
 
         logged_models = models_in(self.logs)
         lines = [
-            f"{len(cluster_by_item)} items × {', '.join(self.models)}, asked {self.when} the "
-            f"reply: {', '.join(self.asking.ask)}",
+            f"{count_text(len(cluster_by_item), 'item')} × {', '.join(self.models)}, asked "
+            f"{self.when} the reply: {', '.join(self.asking.ask)}",
             "One call an item, observer and question; logs are of "
             f"{count_text(len(logged_models), 'model')}.",
         ]
@@ -326,7 +328,7 @@ class Outcome(Study):
         note_lines = list(log_notes)
         lines += note_lines[:MOST_TERMINAL_LINES]
         if len(note_lines) > MOST_TERMINAL_LINES:
-            lines.append(f"{len(note_lines) - MOST_TERMINAL_LINES} more such lines")
+            lines.append(count_text(len(note_lines) - MOST_TERMINAL_LINES, "more such line"))
 
         costs = []
         for model in self.models:
@@ -368,8 +370,9 @@ class Outcome(Study):
 
     @classmethod
     def page(cls, numbers: "OutcomeNumbers") -> Page:
-        """The answer by model and question, with tables findings, metacognition, dimensions,
-        predictors, other_targets, stated and matrix, and routing where there are prices.
+        """The answer by model and question, with tables findings, dimensions, predictors,
+        other_targets, stated and matrix; metacognition of solve; and routing where there are
+        prices.
         """
         questions = numbers.stated.questions
         has_several = len(questions) > 1
@@ -389,32 +392,31 @@ class Outcome(Study):
         ]
         finding_rows = [finding_row(claim, ordered_facts[claim.subject]) for claim in claims]
 
-        orders = metacognition_orders(ordered_facts)
         pictures = [calibration_picture(ordered_facts), risk_picture(ordered_facts)]
-        if orders.opposed:
-            pictures.insert(0, metacognition_picture(ordered_facts))
+        auroc_and_m_ratio = metacognition_picture(ordered_facts)
+        if auroc_and_m_ratio is not None:
+            pictures.insert(0, auroc_and_m_ratio)
         for question, matrix in numbers.matrices.items():
             matrix_heat_map = matrix_picture(question, matrix)
             if matrix_heat_map is not None:
                 pictures.append(matrix_heat_map)
 
-        metacognition_rows = [metacognition_row(facts) for facts in facts_in_order]
-        tables = {
-            "findings": RowTable(FindingRow, finding_rows),
-            "metacognition": RowTable(MetacognitionRow, metacognition_rows),
-            "dimensions": RowTable(DimensionRow, dimension_rows(numbers.stated)),
+        dimensions_by_question = numbers.stated.dimensions_by_question
+        method = [OUTCOME_METHOD, OUTCOME_CONTROLS_METHOD, OUTCOME_SCORES_METHOD]
+        tables = {"findings": RowTable(FindingRow, finding_rows)}
+        if SUCCESS_QUESTION in questions:
+            method.append(METACOGNITION_METHOD)
+            rated_rows = metacognition_rows(facts_in_order)
+            tables["metacognition"] = RowTable(MetacognitionRow, rated_rows)
+        if any(dimensions.count is not None for dimensions in dimensions_by_question.values()):
+            method.append(DIMENSIONS_METHOD)
+        tables |= {
+            "dimensions": RowTable(DimensionRow, dimension_rows(dimensions_by_question)),
             "predictors": RowTable(PredictorRow, predictor_rows(facts_in_order)),
             "other_targets": RowTable(OtherTargetRow, other_target_rows(facts_in_order)),
             "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
             "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
         }
-        method = [
-            OUTCOME_METHOD,
-            OUTCOME_CONTROLS_METHOD,
-            OUTCOME_SCORES_METHOD,
-            METACOGNITION_METHOD,
-            DIMENSIONS_METHOD,
-        ]
         if numbers.stated.reasoning:
             method.append(SOLVED_METHOD)
         if numbers.prices:
@@ -434,8 +436,7 @@ class Outcome(Study):
             tables=tables,
             method=[
                 *method,
-                *orders.lines,
-                *dimension_lines(numbers.stated),
+                *dimension_lines(dimensions_by_question),
                 *numbers.domain_lines,
                 *numbers.omissions,
             ],
@@ -485,7 +486,8 @@ class OutcomeNumbers:
             sorted_counts = sorted(count_by_reason.items(), key=lambda entry: -entry[1])
             reasons = ", ".join(f"{reason} {count}" for reason, count in sorted_counts)
             lines.append(
-                f"Unscored: {unscored_count} of {len(stated.rows)} statements ({reasons})."
+                f"Unscored: {unscored_count} of {count_text(len(stated.rows), 'statement')} "
+                f"({reasons})."
             )
 
         judged_runs = {facts.run for facts in self.facts}
@@ -513,9 +515,9 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
     if math.isnan(facts.auroc.value):
         return []
 
-    size_text = f"{facts.items} items"
+    size_text = count_text(facts.items, "item")
     if facts.n < facts.items:
-        size_text = f"{facts.items} items in {facts.n} clusters"
+        size_text = f"{facts.items} items in {count_text(facts.n, 'cluster')}"
         if facts.n < FEW_CLUSTERS:
             size_text += "; so few clusters make intervals wide"
 
@@ -528,7 +530,8 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
     if facts.others:
         others_auroc = interval_text(source_auroc(facts, OTHER_RESULTS))
         notes.append(
-            f"{facts.others} other models' results on the same items reach {others_auroc}."
+            f"The results of {count_text(facts.others, 'other model')} on the same items reach "
+            f"{others_auroc}."
         )
         notes.append(
             "Among items on which as many of the models succeeded it reaches "
@@ -748,7 +751,7 @@ RISK_PERCENTAGES = (100, 80, 60, 40, 20)
 
 @dataclass(frozen=True)
 class MetacognitionRow:
-    """Sensitivity of chances, and what is left of it for how often a model is right."""
+    """How well chances tell right from wrong, for how often a model is right."""
 
     run: Annotated[str, Heading("run", "Model that stated something about itself.")]
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
@@ -756,7 +759,7 @@ class MetacognitionRow:
     auroc: Annotated[Estimate, Heading("AUROC", "Share of pairs of items in the right order.")]
     task_d_prime: Annotated[
         Estimate,
-        Heading("task d′", "d′ of a two-choice observer that is right as often: 2 z of the share."),
+        Heading("task d′", "d′ of a two-choice observer that is right as often."),
     ]
     meta_d_prime: Annotated[
         Estimate,
@@ -772,74 +775,25 @@ class MetacognitionRow:
     reason: Annotated[str, Heading("reason", "Why M-ratio is absent.")]
 
 
-def metacognition_row(facts: OutcomeFacts) -> MetacognitionRow:
-    """Row of one model and question."""
-    fitted = facts.metacognition
-    is_absent = math.isnan(fitted.m_ratio.value)
-    return MetacognitionRow(
-        run=facts.run,
-        question=facts.question,
-        share=facts.share,
-        auroc=facts.auroc,
-        task_d_prime=fitted.d_prime,
-        meta_d_prime=fitted.meta_d_prime,
-        m_ratio=fitted.m_ratio,
-        reason=fitted.m_ratio.reason if is_absent else "",
-    )
-
-
-@dataclass(frozen=True)
-class MetacognitionOrders:
-    """How AUROC and M-ratio order pairs of models."""
-
-    pairs: int
-    """Number of pairs of models with both."""
-    opposed: int
-    """Number of pairs that the two order differently."""
-    apart: int
-    """Number of these whose intervals do not overlap in either."""
-
-    @property
-    def lines(self) -> list[str]:
-        """The sentence on it; none without a pair."""
-        if not self.pairs:
-            return []
-        return [
-            f"AUROC and M-ratio order {self.opposed} of {count_text(self.pairs, 'pair')} of models "
-            f"differently, {self.apart} of them with intervals apart in both."
-        ]
-
-
-def metacognition_orders(facts_by_subject: Mapping[str, OutcomeFacts]) -> MetacognitionOrders:
-    """Pairs of models with an M-ratio, and those that AUROC orders the other way round."""
-    fitted_facts = _with_m_ratio(facts_by_subject).values()
-    pair_count = 0
-    opposed_count = 0
-    apart_count = 0
-    for first, second in combinations(fitted_facts, 2):
-        pair_count += 1
-        first_ratio = first.metacognition.m_ratio
-        second_ratio = second.metacognition.m_ratio
-        auroc_gap = first.auroc.value - second.auroc.value
-        ratio_gap = first_ratio.value - second_ratio.value
-        if auroc_gap * ratio_gap < 0:
-            opposed_count += 1
-            apart_count += _are_apart(first.auroc, second.auroc) and _are_apart(
-                first_ratio, second_ratio
-            )
-    return MetacognitionOrders(pair_count, opposed_count, apart_count)
-
-
-def _with_m_ratio(facts_by_subject: Mapping[str, OutcomeFacts]) -> dict[str, OutcomeFacts]:
-    fitted_facts = {}
-    for subject, facts in facts_by_subject.items():
-        if not math.isnan(facts.metacognition.m_ratio.value):
-            fitted_facts[subject] = facts
-    return fitted_facts
-
-
-def _are_apart(first: Estimate, second: Estimate) -> bool:
-    return first.low > second.high or second.low > first.high
+def metacognition_rows(facts_in_order: Sequence[OutcomeFacts]) -> list[MetacognitionRow]:
+    """One row a model that was asked what it solves."""
+    rows = []
+    for facts in facts_in_order:
+        if facts.question != SUCCESS_QUESTION:
+            continue
+        m_ratio = facts.metacognition.m_ratio
+        row = MetacognitionRow(
+            run=facts.run,
+            question=facts.question,
+            share=facts.share,
+            auroc=facts.auroc,
+            task_d_prime=facts.metacognition.d_prime,
+            meta_d_prime=facts.metacognition.meta_d_prime,
+            m_ratio=m_ratio,
+            reason=m_ratio.reason if math.isnan(m_ratio.value) else "",
+        )
+        rows.append(row)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -854,15 +808,14 @@ class DimensionRow:
     null_share: Annotated[
         float, Heading("by chance", "95 % quantile of it with shuffled items.", percent)
     ]
-    counts: Annotated[str, Heading("counts", "Whether it and all before it are above chance.")]
+    counts: Annotated[bool, Heading("counts", "Whether it and all before it are above chance.")]
 
 
-def dimension_rows(stated: StatedChances) -> list[DimensionRow]:
+def dimension_rows(dimensions_by_question: Mapping[str, Dimensions]) -> list[DimensionRow]:
     """One row an eigenvalue of each question."""
     rows = []
-    for question in stated.questions:
-        dimensions = stated.dimensions(question)
-        if isinstance(dimensions, str):
+    for question, dimensions in dimensions_by_question.items():
+        if dimensions.count is None:
             continue
         model_count = len(dimensions.eigenvalues)
         for index in range(model_count):
@@ -871,19 +824,18 @@ def dimension_rows(stated: StatedChances) -> list[DimensionRow]:
                 dimension=index + 1,
                 share=float(dimensions.eigenvalues[index]) / model_count,
                 null_share=float(dimensions.null_eigenvalues[index]) / model_count,
-                counts="yes" if index < dimensions.count else "no",
+                counts=index < dimensions.count,
             )
             rows.append(row)
     return rows
 
 
-def dimension_lines(stated: StatedChances) -> list[str]:
+def dimension_lines(dimensions_by_question: Mapping[str, Dimensions]) -> list[str]:
     """A sentence a question on the number of dimensions, or on why there is none."""
     lines = []
-    for question in stated.questions:
-        dimensions = stated.dimensions(question)
-        if isinstance(dimensions, str):
-            lines.append(f"{question}: no number of dimensions ({dimensions}).")
+    for question, dimensions in dimensions_by_question.items():
+        if dimensions.count is None:
+            lines.append(f"{question}: no number of dimensions ({dimensions.reason}).")
             continue
         model_count = len(dimensions.eigenvalues)
         first_share = percent(float(dimensions.eigenvalues[0]) / model_count)
@@ -922,15 +874,11 @@ def routing_rows(
     """One row a price of each model asked what it solves: help makes right what it would not."""
     rows = []
     for facts in facts_in_order:
-        chances = stated.about_itself(facts.run, facts.question)
-        if facts.question != "solve" or chances is None:
+        if facts.question != SUCCESS_QUESTION:
             continue
-        outcomes = stated.outcomes[facts.model, facts.question]
-        is_scored = ~np.isnan(chances) & ~np.isnan(outcomes)
+        scored = stated.scored(facts.run, facts.question)
         for price in prices:
-            routed = routing(
-                chances[is_scored], outcomes[is_scored], stated.clusters[is_scored], price
-            )
+            routed = routing(scored.chances, scored.outcomes, scored.clusters, price)
             row = RoutingRow(
                 run=facts.run,
                 question=facts.question,
@@ -1117,18 +1065,21 @@ def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     )
 
 
-def metacognition_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
-    """AUROC against M-ratio, a mark a model."""
+def metacognition_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture | None:
+    """AUROC against M-ratio, a mark a model; None where both order the models alike."""
     points = {}
-    for subject, facts in list(_with_m_ratio(facts_by_subject).items())[:MOST_FINDINGS]:
-        points[subject] = ([facts.auroc.value], [facts.metacognition.m_ratio.value])
+    for subject, facts in facts_by_subject.items():
+        m_ratio = facts.metacognition.m_ratio.value
+        if not math.isnan(m_ratio):
+            points[subject] = ([facts.auroc.value], [m_ratio])
+    by_auroc = sorted(points, key=lambda subject: points[subject][0])
+    by_m_ratio = sorted(points, key=lambda subject: points[subject][1])
+    if by_auroc == by_m_ratio:
+        return None
     return scatter(
         "metacognition",
-        points,
-        caption=(
-            "AUROC of stated chances, and M-ratio, which allows for how often a model is right: the "
-            "two do not order these models alike."
-        ),
+        dict(list(points.items())[:MOST_FINDINGS]),
+        caption="AUROC of stated chances, and M-ratio: the two order these models differently.",
         x_title="AUROC",
         y_title="M-ratio",
     )

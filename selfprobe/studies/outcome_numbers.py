@@ -31,11 +31,10 @@ from selfprobe.stats.beyond_items import (
     within_strata_p,
 )
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.dimensions import Dimensions, count_dimensions
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, shifted, undefined
 from selfprobe.stats.metacognition import (
-    Dimensions,
     Metacognition,
-    count_dimensions,
     metacognition,
     rating_edges,
     undefined_metacognition,
@@ -43,6 +42,7 @@ from selfprobe.stats.metacognition import (
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.study import Logs
 from selfprobe.text import busy
+from selfprobe.text.counts import count_text
 
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
@@ -67,8 +67,10 @@ OTHER_ASSISTANT = "about another assistant"
 REASONING_TEXT = "text of its reasoning"
 LONGEST_ANSWER = 80
 """Number of characters of an answer that reasoning is searched for."""
-MOST_UNSEEN = 0.05
+MOST_UNKNOWN_SHARE = 0.05
 """Share of statements after reasoning of which it is unknown whether it holds the answer."""
+SUCCESS_QUESTION = "solve"
+"""The question whose outcome is right or wrong: to refuse is not to be right."""
 WHAT_HAPPENED = {"solve": "successes", "refuse": "refusals", "length": "long replies"}
 
 
@@ -99,9 +101,9 @@ class Reasoning:
 
     texts: tuple[str, ...]
     """"" where there is none, or where the provider hides it."""
-    is_there: BoolArray
+    has_reasoning: BoolArray
     """Whether it reasoned, shown or not."""
-    holds_answer: FloatArray
+    answer_flags: FloatArray
     """1 where the reasoning holds an answer to the item, so that the item was solved while it was
     asked about; 0 where it holds none; NaN where this is unknown, or where there is no reasoning.
     """
@@ -141,6 +143,17 @@ def holds_answer(reasoning: str, answers: Collection[str], item_text: str) -> bo
 
 
 @dataclass(frozen=True)
+class ScoredChances:
+    """What one run stated about itself, of the items with a chance and an outcome, `[item]`."""
+
+    is_scored: BoolArray
+    """Which of all items these are."""
+    chances: FloatArray
+    outcomes: FloatArray
+    clusters: IntArray
+
+
+@dataclass(frozen=True)
 class StatedChances:
     """Stated chances and outcomes of all items, `[item]` in the order of `items`."""
 
@@ -176,6 +189,16 @@ class StatedChances:
         if (model, question) not in self.outcomes:
             return None
         return self.about(run, "self", model, question)
+
+    def scored(self, run: str, question: str) -> ScoredChances:
+        """The same where the outcome is known too, of a run with `about_itself`."""
+        chances = self.about_itself(run, question)
+        assert chances is not None, run
+        outcomes = self.outcomes[self.observers[run], question]
+        is_scored = ~np.isnan(chances) & ~np.isnan(outcomes)
+        return ScoredChances(
+            is_scored, chances[is_scored], outcomes[is_scored], self.clusters[is_scored]
+        )
 
     def about_target(self, run: str, target: str, question: str) -> FloatArray | None:
         """Chances that another observer stated, the best informed prompt first."""
@@ -217,10 +240,13 @@ class StatedChances:
         known_chances = [chances for chances in own_chances if chances is not None]
         return rating_edges(np.concatenate(known_chances or [np.zeros(0)]))
 
-    def dimensions(self, question: str) -> Dimensions | str:
-        """Number of dimensions of what models state about themselves, or why there is none; the
-        first run of each model counts.
-        """
+    @cached_property
+    def dimensions_by_question(self) -> dict[str, Dimensions]:
+        """Question → dimensions of what models state about themselves."""
+        return {question: self._dimensions(question) for question in self.questions}
+
+    def _dimensions(self, question: str) -> Dimensions:
+        """The first run of each model counts."""
         chances_by_model: dict[str, FloatArray] = {}
         for run, model in self.observers.items():
             chances = self.about(run, "self", model, question)
@@ -351,8 +377,9 @@ class _ReasonedAnswer:
     """Reasoning before one statement."""
 
     text: str
-    is_there: bool
-    holds_answer: float
+    has_reasoning: bool
+    answer_flag: float
+    """See `Reasoning.answer_flags`."""
 
 
 def _reasoned_answers(
@@ -365,11 +392,12 @@ def _reasoned_answers(
         answers = (sample.metadata or {}).get(ANSWERS, ())
         for question, reply in record_of(sample).answers.items():
             text = reply.reasoning or ""
-            is_held = None
+            answer_flag = math.nan
             if text and not has_seen_reply:
-                is_held = holds_answer(text, answers, str(sample.input))
-            held_number = math.nan if is_held is None else float(is_held)
-            yield str(sample.id), question, _ReasonedAnswer(text, reply.reasoned, held_number)
+                has_answer = holds_answer(text, answers, str(sample.input))
+                if has_answer is not None:
+                    answer_flag = float(has_answer)
+            yield str(sample.id), question, _ReasonedAnswer(text, reply.reasoned, answer_flag)
 
 
 def _reasoning(by_item: Mapping[str, _ReasonedAnswer], items: Sequence[str]) -> Reasoning:
@@ -377,8 +405,8 @@ def _reasoning(by_item: Mapping[str, _ReasonedAnswer], items: Sequence[str]) -> 
     answers = [by_item.get(item, nothing) for item in items]
     return Reasoning(
         texts=tuple(answer.text for answer in answers),
-        is_there=np.array([answer.is_there for answer in answers]),
-        holds_answer=np.array([answer.holds_answer for answer in answers]),
+        has_reasoning=np.array([answer.has_reasoning for answer in answers]),
+        answer_flags=np.array([answer.answer_flag for answer in answers]),
     )
 
 
@@ -443,7 +471,7 @@ class SolvedFacts:
 
     solved: Estimate
     """Share of statements whose reasoning holds an answer to the item."""
-    unseen: float
+    unknown_share: float
     """Share of statements after reasoning that is hidden or cannot be searched for an answer; 0
     where nothing was reasoned.
     """
@@ -455,12 +483,11 @@ class SolvedFacts:
     @property
     def is_reasoned(self) -> bool:
         """Whether anything was reasoned."""
-        return self.unseen > 0 or not math.isnan(self.solved.value)
+        return self.unknown_share > 0 or not math.isnan(self.solved.value)
 
 
 NOTHING_REASONED = undefined("nothing was reasoned")
-UNREASONED = SolvedFacts(NOTHING_REASONED, 0.0, NOTHING_REASONED, NOTHING_REASONED)
-NOT_FITTED = undefined_metacognition("it was not fitted")
+NO_REASONING_FACTS = SolvedFacts(NOTHING_REASONED, 0.0, NOTHING_REASONED, NOTHING_REASONED)
 
 
 @dataclass(frozen=True)
@@ -504,9 +531,38 @@ class OutcomeFacts:
     """p of `beyond_observers`, twice that of its one side; of one model and question until
     `corrected` has seen all.
     """
-    solved: SolvedFacts = UNREASONED
-    metacognition: Metacognition = NOT_FITTED
-    """Sensitivities of solve alone, which `all_facts` fits: to refuse is not to be right."""
+    solved: SolvedFacts
+    metacognition: Metacognition
+    """Sensitivities, of `SUCCESS_QUESTION` alone."""
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """Scores of one source for a model's outcomes, [item]."""
+
+    scores: FloatArray
+    residuals: FloatArray
+    """What is left of them beyond what other observers state; the scores themselves without any."""
+    strata: IntArray
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One run on one question, beside what others did and stated on its scored items, `[item]`."""
+
+    run: str
+    model: str
+    question: str
+    scored: ScoredChances
+    statement: _Statement
+    other_outcomes: Mapping[str, FloatArray]
+    """Other model → its outcomes."""
+    other_share: FloatArray
+    """Mean of the other models' outcomes."""
+    observer_chances: Mapping[str, FloatArray]
+    """Run of another model → what it states about this one."""
+    item_chances: Mapping[str, FloatArray]
+    """The same, less what they tell of the observer's own outcomes."""
 
 
 def outcome_facts(
@@ -521,142 +577,165 @@ def outcome_facts(
         draws: Number of exchanges behind the p, where items are independent.
     """
     busy.set_stage(f"{run}: {question}")
+    case = _case(stated, run, question)
+    scored = case.scored
+    outcome_share = math.nan
+    if len(scored.outcomes):
+        outcome_share = float(scored.outcomes.mean())
+
+    knows_items = in_strata = beyond_observers = undefined("no other model's log is there")
+    beyond_p = math.nan
+    if case.other_outcomes:
+        knows_items = _knows_items(case)
+        in_strata = _stratified(
+            scored.chances, scored.outcomes, scored.clusters, case.statement.strata
+        )
+        beyond_observers = _stratified(
+            case.statement.residuals, scored.outcomes, scored.clusters, case.statement.strata
+        )
+        beyond_p = _beyond_p(
+            case.statement, scored.outcomes, scored.clusters, beyond_observers, draws
+        )
+    observers = {stated.observers[observer_run] for observer_run in case.observer_chances}
+    return OutcomeFacts(
+        run=run,
+        model=case.model,
+        question=question,
+        n=len(np.unique(scored.clusters)),
+        items=len(scored.clusters),
+        share=outcome_share,
+        auroc=foresight.stratified_auroc(scored.chances, scored.outcomes, scored.clusters),
+        knows_items=knows_items,
+        in_strata=in_strata,
+        beyond_observers=beyond_observers,
+        over_observers=_over_observers(case),
+        predictors=(
+            *_results_predictors(case),
+            *_observer_predictors(stated, case),
+            *_plain_predictors(stated, case),
+        ),
+        other_targets=_other_targets(stated, case),
+        others=len(case.other_outcomes),
+        observers=len(observers),
+        p_value=beyond_p,
+        solved=_solved_facts(stated, case),
+        metacognition=_case_metacognition(stated, case),
+        **_calibration(scored),
+    )
+
+
+def _case(stated: StatedChances, run: str, question: str) -> _Case:
     model = stated.observers[run]
-    all_chances = stated.about_itself(run, question)
-    assert all_chances is not None, run
-    all_outcomes = stated.outcomes[model, question]
-    is_scored = ~np.isnan(all_chances) & ~np.isnan(all_outcomes)
-    chances = all_chances[is_scored]
-    outcomes = all_outcomes[is_scored]
-    clusters = stated.clusters[is_scored]
-    own_strata = stated.strata(model, question, is_scored)
+    scored = stated.scored(run, question)
+    own_strata = stated.strata(model, question, scored.is_scored)
 
     other_outcomes = {}
     for other_model, model_outcomes in stated.outcomes_of_others(model, question).items():
-        if not np.isnan(model_outcomes[is_scored]).all():
-            other_outcomes[other_model] = model_outcomes[is_scored]
-    results_shape = len(other_outcomes), len(outcomes)
+        if not np.isnan(model_outcomes[scored.is_scored]).all():
+            other_outcomes[other_model] = model_outcomes[scored.is_scored]
+    results_shape = len(other_outcomes), len(scored.outcomes)
     other_results = np.array(list(other_outcomes.values())).reshape(results_shape)
     other_strata = foresight.solved_alike(other_results) if other_outcomes else own_strata
 
     observer_chances = {}
     item_chances = {}
     for observer_run, observer in stated.observers.items():
-        run_chances = stated.about_target(observer_run, model, question)
-        if observer == model or run_chances is None or np.isnan(run_chances[is_scored]).all():
+        all_chances = stated.about_target(observer_run, model, question)
+        if observer == model or all_chances is None:
             continue
-        observer_chances[observer_run] = run_chances[is_scored]
-        observer_outcomes = other_outcomes.get(observer, np.full(len(outcomes), math.nan))
+        run_chances = all_chances[scored.is_scored]
+        if np.isnan(run_chances).all():
+            continue
+        observer_chances[observer_run] = run_chances
+        no_outcomes = np.full(len(scored.outcomes), math.nan)
         item_chances[observer_run] = chances_without_own_outcomes(
-            run_chances[is_scored], observer_outcomes, other_strata
+            run_chances, other_outcomes.get(observer, no_outcomes), other_strata
         )
-    own_residuals = _residuals(chances, list(item_chances.values()))
-    own_statement = _Statement(chances, own_residuals, own_strata)
-
-    predictors = []
-    other_share = foresight.mean_of(other_results)
-    has_others = ~np.isnan(other_share)
-    no_other_log = undefined("no other model's log is there")
-    knows_items = no_other_log
-    if has_others.any():
-        known_share = other_share[has_others]
-        known_clusters = clusters[has_others]
-        results_auroc = foresight.stratified_auroc(
-            known_share, outcomes[has_others], known_clusters
-        )
-        fixed = undefined("the strata hold these results fixed")
-        predictors.append(
-            Predictor(OTHER_RESULTS, results_auroc, fixed, fixed, fixed, is_observer=False)
-        )
-        knows_items = foresight.stratified_auroc(chances[has_others], known_share, known_clusters)
-    for observer_run, run_chances in observer_chances.items():
-        observer = stated.observers[observer_run]
-        further_chances = [
-            item_chances[further_run]
-            for further_run in observer_chances
-            if stated.observers[further_run] != observer
-        ]
-        statement = _Statement(
-            run_chances,
-            _residuals(run_chances, further_chances),
-            stated.strata(model, question, is_scored, excluded_observer=observer),
-        )
-        predictors.append(
-            _predictor(observer_run, statement, own_statement, outcomes, clusters, is_observer=True)
-        )
-
-    scores_by_source = {}
-    other_assistant_chances = stated.about(run, "other", model, question)
-    if other_assistant_chances is not None:
-        scores_by_source[OTHER_ASSISTANT] = other_assistant_chances[is_scored]
-    reasoning = stated.reasoning.get((run, question))
-    if reasoning is not None:
-        reasoning_texts = [reasoning.texts[index] for index in np.flatnonzero(is_scored)]
-        if any(reasoning_texts):
-            fold_groups = _fold_groups(reasoning_texts, clusters)
-            reader = best_reader(read_by(reasoning_texts), outcomes >= 0.5, fold_groups)
-            scores_by_source[REASONING_TEXT] = reader.scores
-    texts = [stated.texts[model][index] for index in np.flatnonzero(is_scored)]
-    scores_by_source |= _scores_of_text(texts, outcomes, clusters)
-    for source_name, scores in scores_by_source.items():
-        statement = _Statement(scores, scores, own_strata)
-        predictors.append(
-            _predictor(source_name, statement, own_statement, outcomes, clusters, is_observer=False)
-        )
-
-    run_by_model = {observer: name for name, observer in stated.observers.items()}
-    other_targets = []
-    for other_model, target_outcomes in other_outcomes.items():
-        target_name = run_by_model.get(other_model, other_model)
-        other_targets.append(
-            _other_target(target_name, target_outcomes, own_statement, outcomes, clusters)
-        )
-
-    in_strata = beyond_observers = no_other_log
-    beyond_p = math.nan
-    if other_outcomes:
-        in_strata = _stratified(chances, outcomes, clusters, own_strata)
-        beyond_observers = _stratified(own_residuals, outcomes, clusters, own_strata)
-        beyond_p = _beyond_p(own_statement, outcomes, clusters, beyond_observers, draws)
-    outcome_share = math.nan
-    if len(outcomes):
-        outcome_share = float(outcomes.mean())
-    solved = UNREASONED
-    if reasoning is not None and reasoning.is_there[is_scored].any():
-        solved = _solved_facts(
-            reasoning, is_scored, own_statement, list(item_chances.values()), outcomes, clusters
-        )
-    observers = {stated.observers[observer_run] for observer_run in observer_chances}
-    return OutcomeFacts(
+    own_residuals = _residuals(scored.chances, list(item_chances.values()))
+    return _Case(
         run=run,
         model=model,
         question=question,
-        n=len(np.unique(clusters)),
-        items=len(clusters),
-        share=outcome_share,
-        auroc=foresight.stratified_auroc(chances, outcomes, clusters),
-        knows_items=knows_items,
-        in_strata=in_strata,
-        beyond_observers=beyond_observers,
-        over_observers=_over_observers(chances, list(item_chances.values()), other_share, clusters),
-        predictors=tuple(predictors),
-        other_targets=tuple(other_targets),
-        others=len(other_outcomes),
-        observers=len(observers),
-        p_value=beyond_p,
-        solved=solved,
-        **_calibration(chances, outcomes, clusters),
+        scored=scored,
+        statement=_Statement(scored.chances, own_residuals, own_strata),
+        other_outcomes=other_outcomes,
+        other_share=foresight.mean_of(other_results),
+        observer_chances=observer_chances,
+        item_chances=item_chances,
     )
 
 
-@dataclass(frozen=True)
-class _Statement:
-    """Scores of one source for a model's outcomes, [item]."""
+def _knows_items(case: _Case) -> Estimate:
+    has_others = ~np.isnan(case.other_share)
+    return foresight.stratified_auroc(
+        case.scored.chances[has_others],
+        case.other_share[has_others],
+        case.scored.clusters[has_others],
+    )
 
-    scores: FloatArray
-    residuals: FloatArray
-    """What is left of them beyond what other observers state; the scores themselves without any."""
-    strata: IntArray
+
+def _results_predictors(case: _Case) -> list[Predictor]:
+    """The other models' mean result; none without another model."""
+    if not case.other_outcomes:
+        return []
+    has_others = ~np.isnan(case.other_share)
+    results_auroc = foresight.stratified_auroc(
+        case.other_share[has_others],
+        case.scored.outcomes[has_others],
+        case.scored.clusters[has_others],
+    )
+    fixed = undefined("the strata hold these results fixed")
+    return [Predictor(OTHER_RESULTS, results_auroc, fixed, fixed, fixed, is_observer=False)]
+
+
+def _observer_predictors(stated: StatedChances, case: _Case) -> list[Predictor]:
+    predictors = []
+    for observer_run, run_chances in case.observer_chances.items():
+        observer = stated.observers[observer_run]
+        further_chances = []
+        for further_run, chances in case.item_chances.items():
+            if stated.observers[further_run] != observer:
+                further_chances.append(chances)
+        strata = stated.strata(
+            case.model, case.question, case.scored.is_scored, excluded_observer=observer
+        )
+        residuals = _residuals(run_chances, further_chances)
+        statement = _Statement(run_chances, residuals, strata)
+        predictors.append(_predictor(case, observer_run, statement, is_observer=True))
+    return predictors
+
+
+def _plain_predictors(stated: StatedChances, case: _Case) -> list[Predictor]:
+    """Statements about another assistant, and readers of the reasoning and of the text."""
+    scored = case.scored
+    scored_indices = np.flatnonzero(scored.is_scored)
+    scores_by_source = {}
+    other_assistant_chances = stated.about(case.run, "other", case.model, case.question)
+    if other_assistant_chances is not None:
+        scores_by_source[OTHER_ASSISTANT] = other_assistant_chances[scored.is_scored]
+    reasoning = stated.reasoning.get((case.run, case.question))
+    if reasoning is not None:
+        reasoning_texts = [reasoning.texts[index] for index in scored_indices]
+        if any(reasoning_texts):
+            fold_groups = _fold_groups(reasoning_texts, scored.clusters)
+            reader = best_reader(read_by(reasoning_texts), scored.outcomes >= 0.5, fold_groups)
+            scores_by_source[REASONING_TEXT] = reader.scores
+    texts = [stated.texts[case.model][index] for index in scored_indices]
+    scores_by_source |= _scores_of_text(texts, scored.outcomes, scored.clusters)
+
+    predictors = []
+    for source_name, scores in scores_by_source.items():
+        statement = _Statement(scores, scores, case.statement.strata)
+        predictors.append(_predictor(case, source_name, statement, is_observer=False))
+    return predictors
+
+
+def _case_metacognition(stated: StatedChances, case: _Case) -> Metacognition:
+    if case.question != SUCCESS_QUESTION:
+        return undefined_metacognition("only being right has a d′")
+    scored = case.scored
+    edges = stated.rating_edges(case.question)
+    return metacognition(scored.chances, scored.outcomes, scored.clusters, edges)
 
 
 def _residuals(chances: FloatArray, observer_chances: Sequence[FloatArray]) -> FloatArray:
@@ -675,21 +754,15 @@ def _stratified(
     )
 
 
-def _predictor(
-    name: str,
-    statement: _Statement,
-    own_statement: _Statement,
-    outcomes: FloatArray,
-    clusters: IntArray,
-    *,
-    is_observer: bool,
-) -> Predictor:
-    """Numbers that a source reaches for outcomes of the model of `own_statement`."""
+def _predictor(case: _Case, name: str, statement: _Statement, *, is_observer: bool) -> Predictor:
+    """Numbers that a source reaches for the outcomes of a case."""
+    outcomes = case.scored.outcomes
+    clusters = case.scored.clusters
     one_stratum = np.zeros(len(outcomes), dtype=np.intp)
-    is_known = ~np.isnan(statement.residuals) & ~np.isnan(own_statement.residuals)
+    is_known = ~np.isnan(statement.residuals) & ~np.isnan(case.statement.residuals)
     known_outcomes = outcomes[is_known]
     own_pairs = foresight.ordered(
-        own_statement.residuals[is_known], known_outcomes, own_statement.strata[is_known]
+        case.statement.residuals[is_known], known_outcomes, case.statement.strata[is_known]
     )
     source_pairs = foresight.ordered(
         statement.residuals[is_known], known_outcomes, statement.strata[is_known]
@@ -704,45 +777,43 @@ def _predictor(
     )
 
 
-def _other_target(
-    name: str,
-    target_outcomes: FloatArray,
-    own_statement: _Statement,
-    outcomes: FloatArray,
-    clusters: IntArray,
-) -> OtherTarget:
-    is_known = ~np.isnan(own_statement.residuals) & ~np.isnan(target_outcomes)
-    statement_residuals = own_statement.residuals[is_known]
-    known_strata = own_statement.strata[is_known]
-    known_clusters = clusters[is_known]
-    known_own_outcomes = outcomes[is_known]
+def _other_targets(stated: StatedChances, case: _Case) -> tuple[OtherTarget, ...]:
+    run_by_model = {model: run for run, model in stated.observers.items()}
+    other_targets = []
+    for other_model, target_outcomes in case.other_outcomes.items():
+        target_name = run_by_model.get(other_model, other_model)
+        other_targets.append(_other_target(case, target_name, target_outcomes))
+    return tuple(other_targets)
+
+
+def _other_target(case: _Case, name: str, target_outcomes: FloatArray) -> OtherTarget:
+    is_known = ~np.isnan(case.statement.residuals) & ~np.isnan(target_outcomes)
+    residuals = case.statement.residuals[is_known]
+    strata = case.statement.strata[is_known]
+    clusters = case.scored.clusters[is_known]
+    own_outcomes = case.scored.outcomes[is_known]
     known_target_outcomes = target_outcomes[is_known]
-    own_pairs = foresight.ordered(statement_residuals, known_own_outcomes, known_strata)
-    target_pairs = foresight.ordered(statement_residuals, known_target_outcomes, known_strata)
+    own_pairs = foresight.ordered(residuals, own_outcomes, strata)
+    target_pairs = foresight.ordered(residuals, known_target_outcomes, strata)
     return OtherTarget(
         name,
-        auroc=_stratified(statement_residuals, known_target_outcomes, known_clusters, known_strata),
-        below=foresight.auroc_above(own_pairs, target_pairs, known_clusters, known_own_outcomes),
+        auroc=_stratified(residuals, known_target_outcomes, clusters, strata),
+        below=foresight.auroc_above(own_pairs, target_pairs, clusters, own_outcomes),
     )
 
 
-def _over_observers(
-    chances: FloatArray,
-    observer_chances: Sequence[FloatArray],
-    other_share: FloatArray,
-    clusters: IntArray,
-) -> Estimate:
+def _over_observers(case: _Case) -> Estimate:
     """AUROC of a model's chances for the other models' outcomes, less that of the observers' mean
     chance.
     """
-    if not observer_chances:
+    if not case.item_chances:
         return undefined("no other model was asked")
-    mean_chances = foresight.mean_of(np.array(observer_chances))
-    is_known = ~np.isnan(mean_chances) & ~np.isnan(other_share)
-    known_share = other_share[is_known]
-    own_pairs = foresight.ordered(chances[is_known], known_share)
+    mean_chances = foresight.mean_of(np.array(list(case.item_chances.values())))
+    is_known = ~np.isnan(mean_chances) & ~np.isnan(case.other_share)
+    known_share = case.other_share[is_known]
+    own_pairs = foresight.ordered(case.scored.chances[is_known], known_share)
     observer_pairs = foresight.ordered(mean_chances[is_known], known_share)
-    return foresight.auroc_above(own_pairs, observer_pairs, clusters[is_known])
+    return foresight.auroc_above(own_pairs, observer_pairs, case.scored.clusters[is_known])
 
 
 def _beyond_p(
@@ -794,46 +865,42 @@ def _fold_groups(texts: Sequence[str], clusters: IntArray) -> IntArray:
     return clusters if has_fewer_clusters else np.asarray(text_indices, dtype=np.intp)
 
 
-def _solved_facts(
-    reasoning: Reasoning,
-    is_scored: BoolArray,
-    own_statement: _Statement,
-    observer_chances: Sequence[FloatArray],
-    outcomes: FloatArray,
-    clusters: IntArray,
-) -> SolvedFacts:
+def _solved_facts(stated: StatedChances, case: _Case) -> SolvedFacts:
     """How many items were solved in the reasoning, and the AUROCs of those that were not."""
-    is_there = reasoning.is_there[is_scored]
-    holds_an_answer = np.where(is_there, reasoning.holds_answer[is_scored], 0.0)
-    solved = clustered_mean(holds_an_answer, clusters)
-    unseen = float(np.isnan(holds_an_answer).mean())
-    if unseen > MOST_UNSEEN:
+    scored = case.scored
+    reasoning = stated.reasoning.get((case.run, case.question))
+    if reasoning is None or not reasoning.has_reasoning[scored.is_scored].any():
+        return NO_REASONING_FACTS
+
+    has_reasoning = reasoning.has_reasoning[scored.is_scored]
+    answer_flags = np.where(has_reasoning, reasoning.answer_flags[scored.is_scored], 0.0)
+    solved = clustered_mean(answer_flags, scored.clusters)
+    unknown_share = float(np.isnan(answer_flags).mean())
+    if unknown_share > MOST_UNKNOWN_SHARE:
         unknown = undefined("unknown")
-        return SolvedFacts(solved, unseen, unknown, unknown)
-    is_unsolved = holds_an_answer != 1
-    unsolved_outcomes = outcomes[is_unsolved]
-    unsolved_clusters = clusters[is_unsolved]
-    one_stratum = np.zeros(len(unsolved_outcomes), dtype=np.intp)
-    unsolved_residuals = _residuals(
-        own_statement.scores[is_unsolved], [chances[is_unsolved] for chances in observer_chances]
-    )
+        return SolvedFacts(solved, unknown_share, unknown, unknown)
+
+    is_unsolved = answer_flags != 1
+    chances = scored.chances[is_unsolved]
+    outcomes = scored.outcomes[is_unsolved]
+    clusters = scored.clusters[is_unsolved]
+    strata = case.statement.strata[is_unsolved]
+    one_stratum = np.zeros(len(outcomes), dtype=np.intp)
+    observer_chances = [all_chances[is_unsolved] for all_chances in case.item_chances.values()]
+    residuals = _residuals(chances, observer_chances)
     return SolvedFacts(
         solved,
-        unseen,
-        auroc=_stratified(
-            own_statement.scores[is_unsolved], unsolved_outcomes, unsolved_clusters, one_stratum
-        ),
-        beyond_observers=_stratified(
-            unsolved_residuals,
-            unsolved_outcomes,
-            unsolved_clusters,
-            own_statement.strata[is_unsolved],
-        ),
+        unknown_share,
+        auroc=_stratified(chances, outcomes, clusters, one_stratum),
+        beyond_observers=_stratified(residuals, outcomes, clusters, strata),
     )
 
 
-def _calibration(chances: FloatArray, outcomes: FloatArray, clusters: IntArray) -> dict[str, Any]:
+def _calibration(scored: ScoredChances) -> dict[str, Any]:
     """Fields of `OutcomeFacts` on how good the chances are."""
+    chances = scored.chances
+    outcomes = scored.outcomes
+    clusters = scored.clusters
     brier = foresight.Brier(*[math.nan] * 4)
     log_score = math.nan
     risks: Mapping[float, float] = {}
@@ -869,26 +936,7 @@ def all_facts(stated: StatedChances) -> list[OutcomeFacts]:
             if stated.about_itself(run, question) is not None:
                 cases.append((run, question))
     draws = max(STRATA_DRAWS, DRAWS_A_CASE * len(cases))
-    all_cases = []
-    for run, question in cases:
-        facts = outcome_facts(stated, run, question, draws=draws)
-        all_cases.append(replace(facts, metacognition=own_metacognition(stated, run, question)))
-    return corrected(all_cases)
-
-
-def own_metacognition(stated: StatedChances, run: str, question: str) -> Metacognition:
-    """Sensitivities of what a model stated about itself; of solve alone."""
-    chances = stated.about_itself(run, question)
-    if question != "solve" or chances is None:
-        return undefined_metacognition("only being right has a d′")
-    outcomes = stated.outcomes[stated.observers[run], question]
-    is_scored = ~np.isnan(chances) & ~np.isnan(outcomes)
-    return metacognition(
-        chances[is_scored],
-        outcomes[is_scored],
-        stated.clusters[is_scored],
-        stated.rating_edges(question),
-    )
+    return corrected([outcome_facts(stated, run, question, draws=draws) for run, question in cases])
 
 
 def corrected(all_cases: Sequence[OutcomeFacts]) -> list[OutcomeFacts]:
@@ -967,9 +1015,19 @@ def write_known_auroc(excess: Estimate) -> str:
     return "–" if math.isnan(excess.value) else write_auroc(excess)
 
 
-def write_count(count: Estimate) -> str:
-    """A number of models or items."""
-    return number(count.value, 0)
+def write_items(count: Estimate) -> str:
+    """A number of items."""
+    return count_text(int(count.value), "item")
+
+
+def write_other_models(count: Estimate) -> str:
+    """A number of models with logs."""
+    return count_text(int(count.value), "other model")
+
+
+def write_other_observers(count: Estimate) -> str:
+    """A number of models that were asked."""
+    return count_text(int(count.value), "other observer")
 
 
 def write_difference(difference: Estimate) -> str:
@@ -997,18 +1055,15 @@ OUTCOME_WORDS = ClaimWords(
         "own_outcomes": "ranking its own outcomes better than any other model's",
     },
     unmet={
-        "items": "has {difference} items with an answer and an outcome",
+        "items": "has {difference} with an answer and an outcome",
         "outcomes": "has {outcomes} at {share} of its items: outcomes do not differ",
-        "other_logs": (
-            "ranks its {outcomes} with AUROC {auroc}, beside logs of {difference} other models"
-        ),
+        "other_logs": ("ranks its {outcomes} with AUROC {auroc}, beside logs of {difference}"),
         "beyond": (
             "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: "
             "{bare_difference} ({p})"
         ),
         "observers": (
-            "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other "
-            "observers"
+            "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference}"
         ),
         "informed_observers": (
             "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
@@ -1031,10 +1086,10 @@ OUTCOME_WORDS = ClaimWords(
     },
     write=write_auroc,
     units={
-        "items": write_count,
-        "other_logs": write_count,
+        "items": write_items,
+        "other_logs": write_other_models,
         "beyond": write_known_auroc,
-        "observers": write_count,
+        "observers": write_other_observers,
         "informed_observers": write_difference,
         "unsolved": write_known_auroc,
         "above_observers": write_difference,
@@ -1104,7 +1159,7 @@ def _count_check(name: str, count: int, fewest: int, remedy: str) -> Check:
 
 def solved_text(solved: SolvedFacts) -> str:
     """Share of statements in whose reasoning the item is solved."""
-    if solved.unseen > MOST_UNSEEN:
+    if solved.unknown_share > MOST_UNKNOWN_SHARE:
         return "an unknown share"
     return percent(solved.solved.value)
 
@@ -1116,8 +1171,8 @@ def _unsolved_checks(solved: SolvedFacts) -> list[Check]:
     if not solved.is_reasoned:
         return []
     excess = shifted(solved.beyond_observers, -0.5)
-    is_seen = solved.unseen <= MOST_UNSEEN
-    is_met = is_seen and (solved.solved.value == 0 or excess.low > 0)
+    is_known = solved.unknown_share <= MOST_UNKNOWN_SHARE
+    is_met = is_known and (solved.solved.value == 0 or excess.low > 0)
     remedy = "" if is_met else "ask without reasoning (--effort none)"
     return [Check("unsolved", excess, _outcome_if(is_met), remedy=remedy)]
 

@@ -11,13 +11,10 @@ from lines import Line, Lines
 from scipy import special
 
 from selfprobe.stats.claim import Check, Claim, Outcome
+from selfprobe.stats.dimensions import count_dimensions
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.metacognition import (
-    count_dimensions,
-    metacognition,
-    rating_edges,
-    routing,
-)
+from selfprobe.stats.metacognition import metacognition, rating_edges
+from selfprobe.stats.routing import routing
 from selfprobe.studies.outcome_numbers import (
     Reasoning,
     StatedChances,
@@ -133,8 +130,8 @@ class World:
             words = np.where(says_sure, "quite sure of it", "hardly any idea")
         return Reasoning(
             texts=tuple(f"{text} {number}" for number, text in enumerate(words)),
-            is_there=np.ones(self.items, dtype=bool),
-            holds_answer=is_solved.astype(float),
+            has_reasoning=np.ones(self.items, dtype=bool),
+            answer_flags=is_solved.astype(float),
         )
 
     def _outcomes(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -233,7 +230,7 @@ class SharedDimensions:
             logits += factors[np.arange(self.models) % self.dimensions]
         chances = special.expit(logits + (4 if self.ceiling else 0)).round(2)
         counted = count_dimensions(chances, np.arange(self.items))
-        assert not isinstance(counted, str)
+        assert counted.count is not None
         most = self.dimensions if self.more_than is None else self.more_than
         outcome = Outcome.HOLDS if counted.count > most else Outcome.OPEN
         count = undefined("", value=float(counted.count))

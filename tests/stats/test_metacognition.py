@@ -1,21 +1,19 @@
-"""meta-d' against counts of the literature, the number of dimensions, and the gain of routing."""
+"""meta-d' against counts of the literature, and M-ratios of planted observers."""
 
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.metacognition import (
     RATING_COUNT,
-    Dimensions,
-    count_dimensions,
-    fit_meta_d,
+    meta_d_prime,
     metacognition,
-    rated_meta_d,
     rating_edges,
-    routing,
+    task_d_prime,
 )
 
 PADDED_COUNTS = ([52, 32, 35, 37, 26, 12, 4, 2], [2, 5, 15, 22, 33, 38, 40, 45])
@@ -24,6 +22,43 @@ MANISCALCO_EXAMPLE = ([36, 24, 17, 20, 10, 12, 9, 2], [1, 4, 10, 11, 19, 18, 28,
 
 def padded(counts: list[int]) -> FloatArray:
     return np.array(counts) + 1 / len(counts)
+
+
+def two_choice_meta_d(s1_counts: npt.ArrayLike, s2_counts: npt.ArrayLike) -> tuple[float, float]:
+    """d' and meta-d' of a two-choice task with meta-c' = c' (Maniscalco & Lau 2012), by a general
+    optimizer; counts of the responses to each stimulus, from the surest S1 to the surest S2.
+    """
+    s1 = np.asarray(s1_counts, dtype=float)
+    s2 = np.asarray(s2_counts, dtype=float)
+    ratings = len(s1) // 2
+    z_hits = special.ndtri(s2[ratings:].sum() / s2.sum())
+    z_alarms = special.ndtri(s1[ratings:].sum() / s1.sum())
+    d_prime = z_hits - z_alarms
+    relative_criterion = -(z_hits + z_alarms) / 2 / d_prime
+
+    def negative_log_likelihood(parameters: FloatArray) -> float:
+        meta_d = parameters[0]
+        gaps_below, gaps_above = np.exp(parameters[1:]).reshape(2, ratings - 1)
+        criterion = meta_d * relative_criterion
+        edges = np.concatenate(
+            [
+                [-np.inf],
+                (criterion - gaps_below.cumsum())[::-1],
+                [criterion],
+                criterion + gaps_above.cumsum(),
+                [np.inf],
+            ]
+        )
+        likelihood = 0.0
+        for counts, mean in ((s1, -meta_d / 2), (s2, meta_d / 2)):
+            areas = np.diff(special.ndtr(edges - mean)).reshape(2, ratings)
+            shares = np.maximum(areas / areas.sum(axis=1, keepdims=True), 1e-12)
+            likelihood += float((counts.reshape(2, ratings) * np.log(shares)).sum())
+        return -likelihood
+
+    start = np.array([d_prime, *np.full(2 * (ratings - 1), -0.7)])
+    fitted = optimize.minimize(negative_log_likelihood, start, method="BFGS")
+    return float(d_prime), float(fitted.x[0])
 
 
 @pytest.mark.parametrize(
@@ -37,7 +72,7 @@ def padded(counts: list[int]) -> FloatArray:
     ],
     ids=["metadPy's own test", "the same, not padded", "the example of its help", "3 and 2", "2"],
 )
-def test_meta_d_is_that_of_the_reference_implementation_on_the_same_counts(
+def test_the_plain_fit_of_two_choices_is_that_of_the_reference_implementation(
     s1_counts: FloatArray,
     s2_counts: FloatArray,
     d_prime: float,
@@ -45,28 +80,10 @@ def test_meta_d_is_that_of_the_reference_implementation_on_the_same_counts(
     m_ratio: float,
 ) -> None:
     """The first row stands in the tests of metadPy; the others are what metadPy 0.1.2 prints."""
-    fitted = fit_meta_d(s1_counts, s2_counts)
-    assert fitted.d_prime == pytest.approx(d_prime, abs=6e-4)
-    assert fitted.meta_d_prime == pytest.approx(meta_d_prime, abs=6e-4)
-    assert fitted.m_ratio == pytest.approx(m_ratio, abs=6e-4)
-
-
-def test_right_and_wrong_answers_are_a_two_choice_task_without_a_preferred_side() -> None:
-    right = np.array([20.0, 25, 40, 60])
-    wrong = np.array([15.0, 12, 8, 5])
-    d_primes, meta_d_primes = rated_meta_d(right[None], wrong[None])
-    pad = 0.5 / RATING_COUNT
-    upper, lower = right + pad, wrong + pad
-    both = fit_meta_d([*upper[::-1], *lower], [*lower[::-1], *upper])
-    assert d_primes[0] == pytest.approx(both.d_prime)
-    assert meta_d_primes[0] == pytest.approx(both.meta_d_prime, abs=1e-6)
-
-
-def test_counts_that_are_no_two_choice_task_are_refused_or_have_no_number() -> None:
-    with pytest.raises(ValueError, match="expected as many counts of both stimuli"):
-        fit_meta_d([1, 2, 3], [1, 2, 3])
-    assert math.isnan(fit_meta_d([5, 5, 0, 0], [0, 0, 5, 5]).m_ratio)
-    assert math.isnan(fit_meta_d([5, 5, 5, 5], [5, 5, 5, 5]).m_ratio)
+    fitted_d_prime, fitted_meta_d = two_choice_meta_d(s1_counts, s2_counts)
+    assert fitted_d_prime == pytest.approx(d_prime, abs=6e-4)
+    assert fitted_meta_d == pytest.approx(meta_d_prime, abs=6e-4)
+    assert fitted_meta_d / fitted_d_prime == pytest.approx(m_ratio, abs=6e-4)
 
 
 def rated_answers(
@@ -79,6 +96,26 @@ def rated_answers(
     below_zero = special.ndtr(-means)
     evidence = means + special.ndtri(below_zero + rng.random(items) * (1 - below_zero))
     return special.expit(1.5 * evidence - 1), outcomes
+
+
+@pytest.mark.parametrize("d_prime", [0.6, 1.5, 3.0])
+@pytest.mark.parametrize("m_ratio", [0.0, 0.5, 1.0])
+def test_right_and_wrong_answers_are_a_two_choice_task_without_a_preferred_side(
+    m_ratio: float, d_prime: float
+) -> None:
+    """Each fitted from the counts of both sides by the plain fit, which is the reference's."""
+    chances, outcomes = rated_answers(m_ratio, d_prime=d_prime, items=600)
+    is_rated = np.eye(RATING_COUNT)[np.searchsorted(rating_edges(chances), chances, side="right")]
+    counts = np.array([is_rated.T @ outcomes, is_rated.T @ (1 - outcomes)])
+    right, wrong = counts + 0.5 / RATING_COUNT
+    plain_d_prime, plain_meta_d = two_choice_meta_d([*right[::-1], *wrong], [*wrong[::-1], *right])
+    assert task_d_prime(counts[None])[0] == pytest.approx(plain_d_prime)
+    assert meta_d_prime(counts[None])[0] == pytest.approx(plain_meta_d, abs=1e-4)
+
+
+def test_counts_of_one_rating_or_without_wrong_answers_have_no_meta_d() -> None:
+    counts = np.array([[[5.0, 0, 0, 0], [5, 0, 0, 0]], [[5, 5, 0, 0], [0, 0, 0, 0]]])
+    assert np.isnan(meta_d_prime(counts)).all()
 
 
 @pytest.mark.parametrize("m_ratio", [0.0, 0.5, 1.0])
@@ -97,12 +134,12 @@ def test_m_ratio_is_the_planted_one_however_high_all_chances_are(m_ratio: float)
 @pytest.mark.parametrize(
     ("chances", "outcomes", "reason"),
     [
-        (np.linspace(0, 1, 12), np.arange(12) % 2, "12 items; 20 are the least"),
-        (np.linspace(0, 1, 40), np.ones(40), "0 of its items are wrong; 10 are the least"),
+        (np.linspace(0, 1, 12), np.arange(12) % 2, "items: 12; 20 are the least"),
+        (np.linspace(0, 1, 40), np.ones(40), "wrong items: 0; 10 are the least"),
         (
             np.linspace(0, 1, 40),
             (np.arange(40) < 8) * 1,
-            "8 of its items are right; 10 are the least",
+            "right items: 8; 10 are the least",
         ),
         (np.full(40, 0.9), np.arange(40) % 2, "it states chances of one rating alone"),
         (
@@ -128,51 +165,3 @@ def test_ratings_of_several_epochs_count_by_their_shares() -> None:
     shares = outcomes * 0.8 + 0.1
     fitted = metacognition(chances, shares, np.arange(600), rating_edges(chances))
     assert 0 < fitted.m_ratio.value < 1.2 and fitted.m_ratio.n == 600
-
-
-def statements(dimension_count: int, models: int, items: int = 300) -> FloatArray:
-    rng = np.random.default_rng(1)
-    factors = rng.normal(size=(dimension_count, items))
-    logits = factors[np.arange(models) % dimension_count] + 0.7 * rng.normal(size=(models, items))
-    return np.asarray(special.expit(logits))
-
-
-@pytest.mark.parametrize("dimension_count", [1, 2])
-def test_the_planted_number_of_dimensions_is_counted(dimension_count: int) -> None:
-    counted = count_dimensions(statements(dimension_count, models=6), np.arange(300))
-    assert isinstance(counted, Dimensions) and counted.count == dimension_count
-    assert counted.eigenvalues.sum() == pytest.approx(6) and counted.items == 300
-
-
-def test_statements_that_have_no_number_of_dimensions_say_why() -> None:
-    chances = statements(1, models=4)
-    labels = np.arange(300)
-    assert count_dimensions(chances[:3], labels) == "3 models; 4 are the least"
-    constant = np.array([*chances[:3], np.full(300, 0.7)])
-    assert count_dimensions(constant, labels) == (
-        "3 models with statements that differ; 4 are the least"
-    )
-    few = np.where(np.arange(300) < 15, chances, math.nan)
-    assert count_dimensions(few, labels) == "15 items with all statements; 20 are the least"
-    one_cluster_in_25 = count_dimensions(chances, labels // 12)
-    assert isinstance(one_cluster_in_25, Dimensions) and one_cluster_in_25.items == 25
-
-
-def test_routing_by_chances_that_know_gains_over_always_acting_and_always_asking() -> None:
-    rng = np.random.default_rng(0)
-    outcomes = (rng.random(400) < 0.6).astype(float)
-    chances = special.expit(2 * outcomes - 1 + 0.5 * rng.normal(size=400))
-    routed = routing(chances, outcomes, np.arange(400), 0.3)
-    assert routed.over_acting.low > 0.15 and routed.over_asking.low > 0.1
-    assert 0.3 < routed.threshold < 0.7 and 0.3 < routed.helped < 0.5
-
-
-def test_routing_of_few_items_or_without_a_gain_has_no_claim() -> None:
-    rng = np.random.default_rng(0)
-    outcomes = (rng.random(200) < 0.9).astype(float)
-    routed = routing(rng.random(200), outcomes, np.arange(200), 0.5)
-    assert not routed.over_acting.low > 0
-    few = routing(rng.random(12), outcomes[:12], np.arange(12), 0.5)
-    assert few.over_acting.reason == "12 items; 20 are the least" and math.isnan(few.helped)
-    nothing = routing(np.zeros(0), np.zeros(0), np.zeros(0, dtype=int), 0.5)
-    assert nothing.over_asking.reason == "0 items; 20 are the least"

@@ -23,14 +23,22 @@ from scipy import special
 from selfprobe.cli import main
 from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes
 from selfprobe.errors import InputError
-from selfprobe.page import Bullets
+from selfprobe.page import Bullets, Page, render
 from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.claim import Outcome as CheckOutcome
+from selfprobe.stats.dimensions import Dimensions, count_dimensions
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 from selfprobe.stats.foresight import ordered, stratified_auroc
-from selfprobe.studies.outcome import Outcome, OutcomeNumbers, dimension_lines
+from selfprobe.studies import outcome_numbers
+from selfprobe.studies.outcome import (
+    Outcome,
+    OutcomeNumbers,
+    dimension_lines,
+    metacognition_picture,
+    outcome_notes,
+)
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
     OUTCOME_WORDS,
@@ -695,8 +703,8 @@ def test_items_that_are_solved_while_asked_are_counted_and_logs_of_before_are_re
     numbers = study.numbers(study.collected())
     (reasoning,) = numbers.stated.reasoning.values()
     is_solved = [" = " in text for text in reasoning.texts]
-    assert 2 < sum(is_solved) < 8 and list(reasoning.is_there) == is_solved
-    assert [held == 1 for held in reasoning.holds_answer] == is_solved
+    assert 2 < sum(is_solved) < 8 and list(reasoning.has_reasoning) == is_solved
+    assert [flag == 1 for flag in reasoning.answer_flags] == is_solved
     (facts,) = numbers.facts
     assert facts.solved.solved.value == pytest.approx(np.mean(is_solved))
 
@@ -708,7 +716,7 @@ def test_items_that_are_solved_while_asked_are_counted_and_logs_of_before_are_re
     numbers_of_before = study.numbers(study.collected())
     (facts_of_before,) = numbers_of_before.facts
     assert facts_of_before.auroc == facts.auroc and math.isnan(facts_of_before.solved.auroc.value)
-    assert facts_of_before.solved.unseen == pytest.approx(np.mean(is_solved))
+    assert facts_of_before.solved.unknown_share == pytest.approx(np.mean(is_solved))
 
 
 def reasoned(
@@ -721,8 +729,8 @@ def reasoned(
     item_count = len(stated.items)
     reasoning = Reasoning(
         texts=texts or tuple(f"thinking {number}" for number in range(item_count)),
-        is_there=np.ones(item_count, dtype=bool),
-        holds_answer=np.zeros(item_count) if solved is None else solved,
+        has_reasoning=np.ones(item_count, dtype=bool),
+        answer_flags=np.zeros(item_count) if solved is None else solved,
     )
     return replace(stated, reasoning={("m/a", "solve"): reasoning})
 
@@ -791,22 +799,93 @@ def test_the_page_has_m_ratio_beside_auroc_dimensions_and_what_help_would_gain()
     orders = {name: list(rows.sort_values(name).index) for name in ("auroc", "m_ratio")}
     assert orders["auroc"] != orders["m_ratio"]
     dimensions = page.frames["dimensions"]
-    assert len(dimensions) == 5 and set(dimensions.counts) <= {"yes", "no"}
+    assert len(dimensions) == 5 and dimensions.counts.dtype == bool
     routed = page.frames["routing"]
     assert len(routed) == 10 and set(routed.price) == {0.2, 0.5}
     assert "routing" not in Outcome.page(easy_numbers()).frames
 
 
-def test_refusals_have_no_d_prime_and_three_models_no_dimensions() -> None:
-    stated = world(THREE)
-    refusals = replace(
+def of_question(stated: StatedChances, question: str) -> StatedChances:
+    """The same statements and outcomes, of another question."""
+    return replace(
         stated,
-        questions=("refuse",),
-        outcomes={(model, "refuse"): results for (model, _), results in stated.outcomes.items()},
-        chances={(*key[:3], "refuse"): values for key, values in stated.chances.items()},
+        questions=(question,),
+        outcomes={(model, question): results for (model, _), results in stated.outcomes.items()},
+        chances={(*key[:3], question): values for key, values in stated.chances.items()},
     )
+
+
+def page_of(stated: StatedChances) -> Page:
+    return Outcome.page(OutcomeNumbers(all_facts(stated), {}, stated))
+
+
+def test_refusals_have_no_d_prime_and_three_models_no_dimensions() -> None:
+    refusals = of_question(world(THREE), "refuse")
     facts = all_facts(refusals)
     assert {entry.metacognition.m_ratio.reason for entry in facts} == {"only being right has a d′"}
-    assert dimension_lines(refusals) == [
-        "refuse: no number of dimensions (3 models; 4 are the least)."
+    assert dimension_lines(refusals.dimensions_by_question) == [
+        "refuse: no number of dimensions (models: 3; 4 are the least)."
     ]
+
+
+@pytest.mark.parametrize(
+    ("question", "models", "explained"),
+    [
+        ("solve", 3, {"M-ratio is"}),
+        ("solve", 5, {"M-ratio is", "Dimensions of"}),
+        ("refuse", 3, set()),
+        ("length", 5, {"Dimensions of"}),
+    ],
+)
+def test_the_page_explains_m_ratio_and_dimensions_where_it_has_them(
+    question: str, models: int, explained: set[str], tmp_path: Path
+) -> None:
+    stated = world(THREE if models == 3 else ALL)
+    page = page_of(of_question(stated, question))
+    html = render(page, str(tmp_path))
+    assert {words for words in ("M-ratio is", "Dimensions of") if words in html} == explained
+    assert ("metacognition" in page.frames) == ("M-ratio is" in explained)
+    assert bool(len(page.frames["dimensions"])) == ("Dimensions of" in explained)
+
+
+def test_the_dimensions_of_a_question_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def counting(chances: FloatArray, clusters: Any) -> Dimensions:
+        counted.append(len(chances))
+        return count_dimensions(chances, clusters)
+
+    monkeypatch.setattr(outcome_numbers, "count_dimensions", counting)
+    page = page_of(world(ALL))
+    assert len(counted) == 1 and list(page.frames["dimensions"].counts) == [True, *[False] * 4]
+
+
+def test_auroc_and_m_ratio_are_drawn_where_they_order_models_differently() -> None:
+    numbers = easy_numbers()
+    by_run = {facts.run: facts for facts in numbers.facts}
+    assert metacognition_picture(by_run) is not None
+    ordered_alike = {run: by_run[run] for run in list(by_run)[:1]}
+    assert metacognition_picture(ordered_alike) is None and metacognition_picture({}) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"n": 1}, "has 1 item with an answer and an outcome"),
+        ({"others": 1}, "beside logs of 1 other model;"),
+        ({"observers": 1}, "beside 1 other observer;"),
+    ],
+)
+def test_an_answer_about_one_item_log_or_observer_is_in_the_singular(
+    changed: dict[str, int], says: str
+) -> None:
+    assert says in clause(claim_of(world(ALL), **changed))
+
+
+def test_one_item_one_log_and_one_cluster_are_in_the_singular(logs: Path) -> None:
+    result = call(logs, "--models", BO, "--limit", 1, "--dry-run")
+    assert result.output.startswith(f"1 item × {BO}, asked before"), result.output
+    facts = replace(outcome_facts(world(ALL), "m/a", "solve"), items=30, n=1, others=1, observers=1)
+    first, second, *_ = outcome_notes(facts)
+    assert "30 items in 1 cluster;" in first
+    assert second.startswith("The results of 1 other model on the same items reach")
