@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, get_args
 
 import numpy as np
@@ -1015,19 +1015,9 @@ def write_known_auroc(excess: Estimate) -> str:
     return "–" if math.isnan(excess.value) else write_auroc(excess)
 
 
-def write_items(count: Estimate) -> str:
-    """A number of items."""
-    return count_text(int(count.value), "item")
-
-
-def write_other_models(count: Estimate) -> str:
-    """A number of models with logs."""
-    return count_text(int(count.value), "other model")
-
-
-def write_other_observers(count: Estimate) -> str:
-    """A number of models that were asked."""
-    return count_text(int(count.value), "other observer")
+def write_count(noun: str, count: Estimate) -> str:
+    """A number of models or items with its noun; a dash where there is none."""
+    return "–" if math.isnan(count.value) else count_text(int(count.value), noun)
 
 
 def write_difference(difference: Estimate) -> str:
@@ -1086,10 +1076,10 @@ OUTCOME_WORDS = ClaimWords(
     },
     write=write_auroc,
     units={
-        "items": write_items,
-        "other_logs": write_other_models,
+        "items": partial(write_count, "item"),
+        "other_logs": partial(write_count, "other model"),
         "beyond": write_known_auroc,
-        "observers": write_other_observers,
+        "observers": partial(write_count, "other observer"),
         "informed_observers": write_difference,
         "unsolved": write_known_auroc,
         "above_observers": write_difference,
