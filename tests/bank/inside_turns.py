@@ -11,7 +11,7 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
 from selfprobe.stats.claim import Claim, Outcome
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.inside_numbers import Grid
+from selfprobe.studies.inside_numbers import Grid, auroc_across_wrappers, scores_across_wrappers
 from selfprobe.studies.inside_turn_claims import (
     Band,
     BandedScores,
@@ -20,7 +20,7 @@ from selfprobe.studies.inside_turn_claims import (
     held_only_claim,
     turn_numbers,
 )
-from selfprobe.studies.inside_turns import auroc_across_wrappers, banded_scores, shuffled_scores
+from selfprobe.studies.inside_turns import banded_scores, shuffled_scores
 
 FloatArray = npt.NDArray[np.float64]
 SHUFFLES = 40
@@ -121,8 +121,8 @@ def claim_in(world: World, rng: np.random.Generator) -> Claim:
         placebo=BandedScores(scores(world.placebo_holds), BAND),
         embeddings=BandedScores(scores(text_share), BAND),
         shuffled=shuffled,
-        across_wrappers=TELLS,
-        placebo_across=TELLS,
+        evaluation_auroc=TELLS,
+        placebo_auroc=TELLS,
         grader_count=2,
     )
     return held_only_claim(turn_numbers(rows, probes), "m")
@@ -174,8 +174,8 @@ def whole_choice(
         placebo=banded_scores(replace(grid, states=placebo_states), turn_states),
         embeddings=BandedScores(rng.normal(size=240), BAND),
         shuffled=[],
-        across_wrappers=auroc_across_wrappers(grid),
-        placebo_across=TELLS,
+        evaluation_auroc=auroc_across_wrappers(grid, scores_across_wrappers(grid)),
+        placebo_auroc=TELLS,
         grader_count=2,
     )
     claim = held_only_claim(turn_numbers(rows, probes), "m")
