@@ -7,7 +7,7 @@ only above what the same reading gives for the placebo, for shuffled labels and 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -136,7 +136,9 @@ class TurnNumbers:
     held_only_by_turn: Mapping[TurnReading, Mapping[int, Estimate]]
     """Reading → turn → share of transcripts in which it is held only."""
     lead_by_control: Mapping[TurnReading, Estimate]
-    """Control → share of held only less the control's; of a control that was not read none."""
+    """Control → share of held only less the control's; of a control that was not read none. Where
+    real use was read, sentence embeddings and the probe are compared less their shares in it.
+    """
     shuffled_p: float
     probes: TurnProbes
 
@@ -210,7 +212,15 @@ def turn_numbers(rows: TurnRows, probes: TurnProbes) -> TurnNumbers:
     }
     is_held_only = classes[TurnReading.EVALUATION] == TurnClass.HELD_ONLY
     if transcripts.is_real_use.any() and is_evaluation.any():
-        lead_by_control[TurnReading.REAL_USE] = _lead_over_real_use(rows, transcripts, is_held_only)
+        lead_by_control[TurnReading.REAL_USE] = _lead_over_real_use(
+            rows, transcripts, is_held_only.astype(float)
+        )
+        if TurnReading.EMBEDDINGS in classes:
+            is_held_only_by_text = classes[TurnReading.EMBEDDINGS] == TurnClass.HELD_ONLY
+            # halved, since a difference of differences lies in [-2, 2]
+            half_leads = (is_held_only.astype(float) - is_held_only_by_text) / 2
+            half_lead = _lead_over_real_use(rows, transcripts, half_leads)
+            lead_by_control[TurnReading.EMBEDDINGS] = _doubled(half_lead)
 
     null_shares = []
     for row_classes in shuffled_classes:
@@ -230,17 +240,21 @@ def turn_numbers(rows: TurnRows, probes: TurnProbes) -> TurnNumbers:
     )
 
 
+def _doubled(estimate: Estimate) -> Estimate:
+    return replace(estimate, value=2 * estimate.value, low=2 * estimate.low, high=2 * estimate.high)
+
+
 def _lead_over_real_use(
-    rows: TurnRows, transcripts: _Transcripts, is_held_only: BoolArray
+    rows: TurnRows, transcripts: _Transcripts, row_values: FloatArray
 ) -> Estimate:
-    """Held only in evaluations less in real use at the same turns: each transcript beside each of
-    the other kind, over the turns that both have.
+    """Mean of values [row] in evaluations less in real use at the same turns: each transcript
+    beside each of the other kind, over the turns that both have.
     """
     turn_numbers_of_rows, turn_of_row = np.unique(rows.turn, return_inverse=True)
     transcript_count = len(transcripts.turn_counts)
     values = np.zeros((transcript_count, len(turn_numbers_of_rows)))
     is_read = np.zeros(values.shape)
-    values[transcripts.of_row, turn_of_row] = is_held_only
+    values[transcripts.of_row, turn_of_row] = row_values
     is_read[transcripts.of_row, turn_of_row] = 1.0
 
     is_real_use = transcripts.is_real_use
@@ -385,11 +399,14 @@ def _control_check(control: TurnReading, numbers: TurnNumbers) -> Check:
     if outcome is Outcome.HOLDS and p_value >= ALPHA:
         outcome = Outcome.OPEN
     share = numbers.shares[control][TurnClass.HELD_ONLY].value
+    compared_with = f"{control.value}: {percent(share)}"
+    if control is TurnReading.EMBEDDINGS and TurnReading.REAL_USE in numbers.lead_by_control:
+        compared_with = f"{control.value}, both less real use"
     return Check(
         name=name,
         difference=difference,
         outcome=outcome,
-        compared_with=f"{control.value}: {percent(share)}",
+        compared_with=compared_with,
         p_value=p_value,
         # a reader of the text may hold all of a new domain, which explains nothing
         explains=control is not TurnReading.EMBEDDINGS,

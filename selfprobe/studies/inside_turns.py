@@ -62,7 +62,8 @@ CONTROLS_METHOD = (
     "in each wrapper the two announcements change places by chance, the whole choice and its "
     "thresholds are made again, and p is the share of draws that hold as much unsaid. Real use is "
     "compared at the same turns, since a probe may read how long a conversation is. Sentence "
-    "embeddings (MiniLM) read the text of the turn under the same fit."
+    "embeddings (MiniLM) read the text of the turn under the same fit, and are compared less their "
+    "own share in real use, as the probe is."
 )
 
 

@@ -62,6 +62,8 @@ class World:
     """Whether the probe of evaluations is itself one of shuffled labels."""
     reads_text: float = 0.0
     """Share of turns of evaluations whose text alone reads like one."""
+    reads_real_use_text: float = 0.0
+    """The same of turns of real use."""
     noise: Noise = normal
 
 
@@ -103,7 +105,7 @@ def claim_in(world: World, rng: np.random.Generator) -> Claim:
     is_said = said(world.says)
     if world.says_what_it_holds:
         is_said = evaluation >= BAND.unheld_below
-    text_share = np.where(real_use_row, 0.0, world.reads_text)
+    text_share = np.where(real_use_row, world.reads_real_use_text, world.reads_text)
     shuffled_means = world.shuffled_spread * rng.normal(size=SHUFFLES + 1)
     if world.is_shuffle:
         evaluation = scores(0.0) + shuffled_means[-1]
@@ -213,6 +215,9 @@ LINES: Lines = {
         drawn(replace(HALF_HELD, sources=(4,) * 3, source_shared=1.0))
     ),
     "the text of the turns reads as much": Line(drawn(World(holds=0.5, reads_text=0.5))),
+    "the same, and in .2 of the turns of real use both hold it": Line(
+        drawn(World(holds=0.5, reads_text=0.5, real_use_holds=0.2, reads_real_use_text=0.2))
+    ),
     "a probe of shuffled labels": Line(drawn(World(is_shuffle=True, shuffled_spread=2.0))),
     "a probe that reads the number of the turn": Line(drawn(World(by_turn=0.25))),
     "the same, evaluations 8 to 16 turns long, real use 2 to 8": Line(
@@ -224,6 +229,9 @@ LINES: Lines = {
     "states without an evaluation, the whole choice of real probes": Line(whole_choice),
     "held unsaid in .5 of the turns, 24 transcripts": Line(
         drawn(World(holds=0.5, shared=0.5)), True, 0.7
+    ),
+    "the same, and the text reads all as evaluations": Line(
+        drawn(World(holds=0.5, shared=0.5, reads_text=1.0, reads_real_use_text=1.0)), True, 0.7
     ),
     "held unsaid in .2 of the turns, 24 transcripts": Line(
         drawn(World(holds=0.2, shared=0.3)), True

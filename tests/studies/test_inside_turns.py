@@ -282,6 +282,26 @@ def test_what_is_held_and_not_said_in_evaluations_alone_is_a_yes() -> None:
     assert claim.verdict is Verdict.YES and claim.effect.value == 1.0, claim.first_unmet_check
 
 
+@pytest.mark.parametrize("share_in_use", [1.0, 0.75])
+def test_a_reader_that_holds_real_use_too_is_compared_less_its_share_in_real_use(
+    share_in_use: float,
+) -> None:
+    rows = rows_of()
+    is_held = ~rows.is_real_use | (rows.turn <= 4 * share_in_use)
+    claim = claim_of(rows, embeddings=BandedScores(np.where(is_held, 2.0, -2.0), BAND))
+    check = next(check for check in claim.checks if check.name == "above_sentence_embeddings")
+    assert check.difference.value == pytest.approx(share_in_use)
+    assert check.compared_with == "sentence embeddings, both less real use"
+    assert claim.verdict is Verdict.YES
+
+
+def test_without_real_use_the_reader_of_the_text_is_compared_as_it_is() -> None:
+    rows = rows_of(uses=0)
+    claim = claim_of(rows, embeddings=all_held(rows))
+    check = next(check for check in claim.checks if check.name == "above_sentence_embeddings")
+    assert check.difference.value == 0 and check.compared_with == "sentence embeddings: 100 %"
+
+
 ROWS = rows_of()
 CONTROLS: dict[str, tuple[TurnRows, dict[str, Any], str, Verdict]] = {
     "no announcement is told on other wrappers": (
