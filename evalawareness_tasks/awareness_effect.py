@@ -75,7 +75,7 @@ KIND_CONTROL = {
     "kind_safety": "placebo_safety",
 }
 """Arm that suggests a kind of evaluation → its placebo."""
-KINDS = "kinds"
+ALL_KINDS = "kinds"
 """Name of all these arms together."""
 CONTROL = {
     "cue_out": "paraphrase",
@@ -162,18 +162,18 @@ def effect_arms(arms: str | Sequence[str]) -> list[str]:
     ['as_is', 'paraphrase', 'cue_out']
     """
     arm_names = names(arms) if isinstance(arms, str) else list(arms)
-    if KINDS in arm_names:
-        arm_names.remove(KINDS)
+    if ALL_KINDS in arm_names:
+        arm_names.remove(ALL_KINDS)
         arm_names += KIND_CONTROL
     needed_arms = {AS_IS, *arm_names}
     for arm in arm_names:
-        one_of("arms", arm, (*ARMS, KINDS))
+        one_of("arms", arm, (*ARMS, ALL_KINDS))
         if arm in CONTROL:
             needed_arms.add(CONTROL[arm])
     if needed_arms == {AS_IS}:
         raise InputError(
             f"arms={arms!r} names no arm to compare with {AS_IS}; "
-            f"give one or more of {', '.join([*ARMS[1:], KINDS])}"
+            f"give one or more of {', '.join([*ARMS[1:], ALL_KINDS])}"
         )
     return [arm for arm in ARMS if arm in needed_arms]
 

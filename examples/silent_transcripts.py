@@ -12,10 +12,9 @@ stay as they are. A transcript in which a turn stays told is left out and counte
 """
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -89,13 +88,13 @@ class Silencers:
         """The transcript with each turn that says it written again; None where one stays told."""
         places = reply_places(transcript)
         messages = list(transcript.messages)
-        for turn in transcript.said:
+        for turn in transcript.said_turns:
             place = places[turn - 1]
             text = await self.silent_text(replace(transcript, messages=messages), turn, place)
             if text is None:
                 return None
             messages[place] = {**messages[place], "content": text}
-        return replace(transcript, messages=messages, said=[], graders=len(self.graders))
+        return replace(transcript, messages=messages, said_turns=[], grader_count=len(self.graders))
 
 
 def reply_places(transcript: SaidTranscript) -> list[int]:
@@ -142,10 +141,10 @@ def silent_transcripts(
             f"no transcript of {len(transcripts)} became silent in {tries} tries a turn, so no file "
             "is written; give a --rewriter"
         )
-    lines = [json.dumps(asdict(transcript), ensure_ascii=False) + "\n" for transcript in silent]
+    lines = [f"{transcript.jsonl_line}\n" for transcript in silent]
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     Path(out).write_text("".join(lines), encoding="utf-8")
-    rewritten_count = sum(len(transcript.said) for transcript in transcripts)
+    rewritten_count = sum(len(transcript.said_turns) for transcript in transcripts)
     echo(
         f"{count_text(len(silent), 'transcript')} in {out}, {len(transcripts) - len(silent)} stay "
         f"told and are left out; {count_text(rewritten_count, 'turn')} said it before: "

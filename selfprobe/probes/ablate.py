@@ -19,7 +19,7 @@ from torch import Tensor
 from selfprobe.data.pairs import Pair
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
-from selfprobe.probes.fit import KINDS, BoolArray, FitSettings, FloatArray, signed_f1
+from selfprobe.probes.fit import FITTED_KINDS, BoolArray, FitSettings, FloatArray, signed_f1
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import (
     Reading,
@@ -218,7 +218,7 @@ def _ablation_rows(
 ) -> list[dict[str, Any]]:
     files = {
         kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision)
-        for kind in KINDS
+        for kind in FITTED_KINDS
     }
     is_held_out = files["supervised"].card.held_out(all_pairs)
     pairs = list(compress(all_pairs, is_held_out))

@@ -21,7 +21,7 @@ from selfprobe.data.pairs import Pair
 from selfprobe.embed import DEFAULT_EMBEDDER, embed_unasked, unfetched
 from selfprobe.embed.weights import Progress
 from selfprobe.probes.fit import (
-    KINDS,
+    FITTED_KINDS,
     RANDOM_DIRECTIONS,
     BoolArray,
     FitInputs,
@@ -250,9 +250,11 @@ class Fits:
             harvest=harvest,
             settings=settings,
             halves=splits,
-            probes={kind: [[] for _ in splits] for kind in KINDS},
-            scores={kind: np.full((halves, layers, pairs), np.nan) for kind in KINDS},
-            one_order_scores={kind: np.full((halves, layers, pairs), np.nan) for kind in KINDS},
+            probes={kind: [[] for _ in splits] for kind in FITTED_KINDS},
+            scores={kind: np.full((halves, layers, pairs), np.nan) for kind in FITTED_KINDS},
+            one_order_scores={
+                kind: np.full((halves, layers, pairs), np.nan) for kind in FITTED_KINDS
+            },
             random_scores=np.full((halves, layers, RANDOM_DIRECTIONS, pairs), np.nan),
             few_label_scores=np.full((halves, layers, pairs), np.nan),
             few_label_train_scores=np.full((halves, layers), np.nan),
@@ -261,7 +263,7 @@ class Fits:
     def add(self, half_number: int, layer: int, layer_fit: LayerFit) -> None:
         """Add the fit of one layer and half; layers come first to last."""
         test = self.halves[half_number].test
-        for kind in KINDS:
+        for kind in FITTED_KINDS:
             self.probes[kind][half_number].append(layer_fit.probes[kind])
             self.scores[kind][half_number, layer, test] = layer_fit.scores[kind]
             self.one_order_scores[kind][half_number, layer, test] = layer_fit.one_order_scores[kind]

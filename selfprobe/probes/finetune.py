@@ -33,7 +33,7 @@ from selfprobe.probes.evaluate import (
     split_pairs,
 )
 from selfprobe.probes.fit import (
-    KINDS,
+    FITTED_KINDS,
     FitInputs,
     FitSettings,
     Half,
@@ -227,7 +227,7 @@ def _lesson(
     out: Path, name: str, harvest: Harvest, settings: FitSettings, half: Half, judge: LocalModel
 ) -> Lesson:
     probes = {}
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         file = out / f"{probe_name(name, half.aspect)}-{kind}.safetensors"
         probes[str(kind)] = load_probe(file, revision=judge.revision)
 

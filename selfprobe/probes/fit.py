@@ -683,7 +683,7 @@ def are_held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
     return [seen_names.isdisjoint((pair.group, pair.question_digest)) for pair in pairs]
 
 
-KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
+FITTED_KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
 """Kinds of probe that a run fits."""
 RANDOM_DIRECTIONS = 4
 
@@ -768,7 +768,7 @@ def _fit_layer_on_half(
         centre = means(np.concatenate([train_states, test_states]), settings.orders)
 
     probes: dict[Kind, Probe] = {}
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         probes[kind] = fit_probe(
             kind, train_states, supervision, layer=layer, orders=settings.orders, centre=centre
         )

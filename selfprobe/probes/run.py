@@ -47,7 +47,7 @@ from selfprobe.probes.evaluate import (
     split_pairs,
 )
 from selfprobe.probes.fit import (
-    KINDS,
+    FITTED_KINDS,
     PRESETS,
     RANDOM_DIRECTIONS,
     BoolArray,
@@ -308,7 +308,7 @@ def _save_probes_of_half(
     train_pairs = [harvested.pairs[number] for number in half.train]
     test_pairs = [harvested.pairs[number] for number in half.test]
     test_truth = harvested.labels[half.test] == 1
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         layer = fits.layers_chosen_in_training(kind)[half_number]
         probe = fits.probes[kind][half_number][layer]
         test_scores = fits.scores[kind][half_number, layer, half.test]
@@ -425,14 +425,14 @@ def strict_table(harvest: Harvest, settings: FitSettings) -> pd.DataFrame:
     layer_fits = fit_layer(harvest.layer(last_block), inputs, last_block, half_numbers)
 
     shape = (len(inputs.halves), len(harvest.pairs))
-    methods = (*KINDS, "prompting")
+    methods = (*FITTED_KINDS, "prompting")
     scores: dict[str, Scores] = {method: np.full(shape, np.nan) for method in methods}
-    labels_seen: dict[str, BoolArray] = {kind: np.zeros(shape, dtype=bool) for kind in KINDS}
+    labels_seen: dict[str, BoolArray] = {kind: np.zeros(shape, dtype=bool) for kind in FITTED_KINDS}
     for number, (half, layer_fit) in enumerate(zip(inputs.halves, layer_fits, strict=True)):
         scores["prompting"][number, half.test] = inputs.model_answers[half.test]
         labels_seen["supervised"][number, half.train] = True
         labels_seen["unsupervised"][number, half.few] = True
-        for kind in KINDS:
+        for kind in FITTED_KINDS:
             scores[kind][number, half.test] = layer_fit.scores[kind]
 
     rows: list[dict[str, Any]] = []
@@ -507,10 +507,10 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
     sign_source, _ = parse_orientation(settings.orientation)
     # A small training half has fewer labels than asked for.
     few_label_count = max(len(half.few) for half in fits.halves)
-    labels_seen = {kind: fits.labels_seen(kind) for kind in KINDS}
+    labels_seen = {kind: fits.labels_seen(kind) for kind in FITTED_KINDS}
 
     layer_notes: dict[Kind, str] = {}
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         layer_notes[kind] = f"layers {fits.block_numbers(fits.layers_chosen_in_training(kind))}"
     sign_note = f"{layer_notes['unsupervised']}, sign {settings.orientation}"
     if sign_source == "few" and settings.layer == "train":
@@ -550,7 +550,7 @@ def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
             labels_seen["unsupervised"],
         )
     if settings.orders == "both":
-        for kind in KINDS:
+        for kind in FITTED_KINDS:
             layers = fits.layers_chosen_in_training(kind)
             methods[f"{kind}, one order"] = MethodScores(
                 at_layers(fits.one_order_scores[kind], layers),
@@ -574,7 +574,7 @@ def _control_methods(fits: Fits) -> dict[str, MethodScores]:
     }
     untrained_fits = fits.untrained
     if untrained_fits is not None:
-        for kind in KINDS:
+        for kind in FITTED_KINDS:
             untrained_scores = untrained_fits.scores_at_chosen_layers(kind)
             layers = untrained_fits.block_numbers(untrained_fits.layers_chosen_in_training(kind))
             methods[f"random weights, {kind}"] = MethodScores(
@@ -693,7 +693,7 @@ def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFra
     """
     methods = all_scores(fits, logged)
     rows: list[dict[str, Any]] = []
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         further_controls = (SAME_LABELS,) if kind == "unsupervised" else ("unsupervised",)
         control_names = (
             *COMPARED_METHODS,
@@ -743,7 +743,7 @@ def layers_table(fits: Fits) -> pd.DataFrame:
     truth, groups = fits.harvest.labels == 1, fits.harvest.groups
     resamples = max(100, fits.settings.resamples // 5)
     rows: list[dict[str, Any]] = []
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         chosen_layers = fits.layers_chosen_in_training(kind)
         labels_seen = fits.labels_seen(kind)
         for layer, block in enumerate(fits.harvest.layers):
@@ -790,7 +790,7 @@ def _by_part(
         "no model (TF-IDF)",
         SENTENCE_EMBEDDINGS,
         "no model (length)",
-        *(f"random weights, {kind}" for kind in KINDS),
+        *(f"random weights, {kind}" for kind in FITTED_KINDS),
     )
     methods = all_scores(fits)
     parts = np.array(part_of_pair)
@@ -834,7 +834,7 @@ def _floors_table(fits: Fits) -> pd.DataFrame:
     it.
     """
     rows: list[dict[str, Any]] = []
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         at_chosen_layers = MethodScores(fits.scores_at_chosen_layers(kind), "")
         for metric in ("f1", "auroc"):
             reached = _estimate(fits, at_chosen_layers, metric).value
@@ -905,7 +905,7 @@ def selected_on_test(fits: Fits) -> pd.DataFrame:
     """
     truth = fits.harvest.labels == 1
     rows: list[dict[str, Any]] = []
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         for metric in ("f1", "auroc"):
             best_values: list[float] = []
             for layer_scores in fits.scores[kind]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from selfprobe.probes.evaluate import Fits, estimate, fitted_apart, own_answers, split_pairs
 from selfprobe.probes.fit import (
-    KINDS,
+    FITTED_KINDS,
     BoolArray,
     Centre,
     FitSettings,
@@ -51,7 +51,7 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for source, source_fits in fits.items():
         for target, target_fits in fits.items():
-            for kind in KINDS:
+            for kind in FITTED_KINDS:
                 scores_by_centre = _scores_by_centre(source_fits, target_fits, kind)
                 for metric in ("f1", "auroc"):
                     row: dict[str, Any] = {
@@ -220,7 +220,7 @@ def _scores_under_both_prompts(
         return scores
 
     scores_by_method: dict[str, dict[str, Scores]] = {}
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         plain, moved, refitted = [], [], []
         for half in halves:
             file_name = f"{probe_name(name, half.aspect)}-{kind}.safetensors"
@@ -297,14 +297,14 @@ def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.Da
     harvest = next(iter(fits.values())).harvest
     layer_place = harvest.identity.layers - 1 if layer is None else layer
     directions: dict[Kind, dict[str, FloatArray]] = {}  # [half, d_model] of each kind and set
-    for kind in KINDS:
+    for kind in FITTED_KINDS:
         directions[kind] = {}
         for name, set_fits in fits.items():
             probes = [half_probes[layer_place] for half_probes in set_fits.probes[kind]]
             directions[kind][name] = np.stack([_unit(probe.direction) for probe in probes])
 
-    compared_kinds: dict[str, tuple[Kind, Kind]] = {kind: (kind, kind) for kind in KINDS}
-    compared_kinds[BOTH] = KINDS
+    compared_kinds: dict[str, tuple[Kind, Kind]] = {kind: (kind, kind) for kind in FITTED_KINDS}
+    compared_kinds[BOTH] = FITTED_KINDS
     rows: list[dict[str, Any]] = []
     for probe_title, (kind_a, kind_b) in compared_kinds.items():
         for name_a, directions_a in directions[kind_a].items():

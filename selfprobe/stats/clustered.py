@@ -49,13 +49,17 @@ class Part:
 
 
 def resampling_units(
-    sources: Sequence[str], conversations: Sequence[str], groups: Sequence[str]
+    sources: Sequence[str],
+    conversations: Sequence[str],
+    groups: Sequence[str],
+    *,
+    conversation_unit: str = "conversation",
 ) -> tuple[npt.NDArray[np.str_], str]:
     """The cluster of each row and the clusters' name: the source, where each group holds several.
 
     One source has no spread that could be seen. So a source that stands alone in a group of rows (a
     label, a set) is taken apart into its conversations, and the interval is about other
-    conversations of that source.
+    conversations of that source. `conversation_unit` is their name.
     """
     sources_of_group: dict[str, set[str]] = {}
     for source, group in zip(sources, groups, strict=True):
@@ -72,9 +76,9 @@ def resampling_units(
     if not lone_sources:
         unit_name = "source"
     elif lone_sources >= set(sources):
-        unit_name = "conversation"
+        unit_name = conversation_unit
     else:
-        unit_name = "source or conversation"
+        unit_name = f"source or {conversation_unit}"
     return np.array(units, dtype=str), unit_name
 
 

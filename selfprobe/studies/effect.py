@@ -27,13 +27,13 @@ from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NO_TEXT, PROMPTS
 from selfprobe.evalawareness_tasks.awareness_effect import (
+    ALL_KINDS,
     ARMS,
     AS_IS,
     CALLS,
     CONTROL,
     DEFAULT,
     KIND_CONTROL,
-    KINDS,
     LINES,
     effect_arms,
     sample_of,
@@ -355,11 +355,13 @@ class Noticing(Study):
         epochs_text = f" × {epochs} epochs" if epochs > 1 else ""
         models = ", ".join(self.models)
         lines = [
-            f"{len(items)} items{epochs_text} of {self.task} × {models}, each under "
-            f"{len(item_counts)} arms"
+            f"{count_text(len(items), 'item')}{epochs_text} of {self.task} × {models}, each under "
+            f"{count_text(len(item_counts), 'arm')}"
         ]
         if len(items) < len(all_items):
-            lines.append(f"--limit {self.limit} takes the first of {len(all_items)} items.")
+            lines.append(
+                f"--limit {self.limit} takes the first of {count_text(len(all_items), 'item')}."
+            )
         added_arms = [arm for arm in item_counts if arm not in (*self.asked_arms, AS_IS)]
         if added_arms:
             lines.append(f"Added: {', '.join(added_arms)}, which other arms are compared with.")
@@ -398,15 +400,16 @@ class Noticing(Study):
         paraphrase_count = item_counts["paraphrase"]
         if paraphrase_count < item_count:
             lines.append(
-                f"{item_count - paraphrase_count} of {item_count} items have no user message of "
-                "text alone: no reworded arm."
+                "Without a user message of text alone, and so without a reworded arm: "
+                f"{item_count - paraphrase_count} of {count_text(item_count, 'item')}."
             )
         if "cue_out" in item_counts:
             cued_count = item_counts["cue_out"]
             is_partial = cued_count < paraphrase_count
             others_note = "; the others are left out of it" if is_partial else ""
             lines.append(
-                f"cue_out: {cued_count} of {paraphrase_count} prompts hold a giveaway{others_note}."
+                f"cue_out: giveaways in {cued_count} of {count_text(paraphrase_count, 'prompt')}"
+                f"{others_note}."
             )
         return lines
 
@@ -501,6 +504,7 @@ class Noticing(Study):
             f"{ARM_NAMES[arm]}: {line}" for arm, line in LINES.items() if arm in asked_arms
         ]
         line_details = [Details("The lines", [Bullets(arm_lines)])] if arm_lines else []
+        kinds_method = [] if asked_arms.isdisjoint(KIND_CONTROL) else [KINDS_METHOD]
         item_rows = [sample for run_effects in effects for sample in run_effects.samples]
         question = f"Does noticing a test change the score of {task_names}?"
         if all(run_effects.facts.is_by_kind for run_effects in in_order):
@@ -526,7 +530,7 @@ class Noticing(Study):
                 DOSE_METHOD,
                 ABILITY_METHOD,
                 STATEMENT_METHOD,
-                KINDS_METHOD,
+                *kinds_method,
                 *line_details,
             ],
             notes=notes,
@@ -541,6 +545,8 @@ PLACEBOS = "placebos"
 """Name of the placebos of all kinds together."""
 CUE_ARMS = ("cue_out", "cue_in")
 """Arms that change what there is to notice; the others are instructions, or controls."""
+INSTRUCTION_ARMS = ("told_test", "told_use")
+"""Arms that say what the conversation is."""
 SCORE_OF_GRADE: Mapping[str, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters for correct, partial, incorrect and no answer."""
 
@@ -584,20 +590,20 @@ class PooledKinds:
     """Cochran's Q of the changes of the score by kind."""
     disagreement_p: float
     """p that the score changes alike under every kind."""
-    apart_p: float
+    disagreement_p_beyond_placebos: float
     """The same, and not below p that the kinds score alike whatever their placebos do; corrected by
     Holm over models.
     """
 
     @property
-    def agree(self) -> bool:
+    def may_be_pooled(self) -> bool:
         """Whether one number may stand for all kinds."""
         return self.disagreement_p >= ALPHA
 
     @property
-    def pull_apart(self) -> bool:
+    def is_shown_to_differ(self) -> bool:
         """Whether the kinds are shown to change the score otherwise."""
-        return self.apart_p < ALPHA
+        return self.disagreement_p_beyond_placebos < ALPHA
 
 
 @dataclass(frozen=True)
@@ -829,7 +835,14 @@ def effects_of(run: Run, model: str, logs: ReadScores) -> RunEffects:
     ]
     kinds = None
     if set(pairs).issuperset(KIND_CONTROL.items()):
-        kinds = pooled_kinds(scores, causes, unanswered, asked, clusters, unit=unit)
+        kinds = pooled_kinds(
+            scores,
+            causes,
+            unanswered=unanswered,
+            is_asked_by_arm=asked,
+            clusters=clusters,
+            unit=unit,
+        )
     facts = ScoreFacts(
         contrasts=contrasts_of(pairs),
         smallest=logs.smallest,
@@ -867,18 +880,25 @@ def corrected_facts(facts_of_models: Sequence[ScoreFacts]) -> list[ScoreFacts]:
     """
     families = corrected_contrasts([facts.contrasts for facts in facts_of_models])
     pooled_families = [[facts.kinds.contrast] if facts.kinds else [] for facts in facts_of_models]
-    apart_ps = [facts.kinds.apart_p if facts.kinds else math.nan for facts in facts_of_models]
+    uncorrected_ps = [
+        facts.kinds.disagreement_p_beyond_placebos if facts.kinds else math.nan
+        for facts in facts_of_models
+    ]
     corrected = []
-    for facts, contrasts, pooled, apart_p in zip(
+    for facts, contrasts, pooled, corrected_p in zip(
         facts_of_models,
         families,
         corrected_contrasts(pooled_families),
-        holm(apart_ps),
+        holm(uncorrected_ps),
         strict=True,
     ):
         kinds = facts.kinds
         if kinds:
-            kinds = replace(kinds, contrast=pooled[0], apart_p=float(apart_p))
+            kinds = replace(
+                kinds,
+                contrast=pooled[0],
+                disagreement_p_beyond_placebos=float(corrected_p),
+            )
         corrected.append(replace(facts, contrasts=contrasts, kinds=kinds))
     return corrected
 
@@ -886,17 +906,17 @@ def corrected_facts(facts_of_models: Sequence[ScoreFacts]) -> list[ScoreFacts]:
 def pooled_kinds(
     scores: Mapping[str, FloatArray],
     causes: Mapping[str, FloatArray],
-    unanswered: Mapping[str, FloatArray],
-    asked: Mapping[str, npt.NDArray[np.bool_]],
-    clusters: npt.NDArray[Any],
     *,
+    unanswered: Mapping[str, FloatArray],
+    is_asked_by_arm: Mapping[str, npt.NDArray[np.bool_]],
+    clusters: npt.NDArray[Any],
     unit: str,
 ) -> PooledKinds:
     """What all kinds of evaluation do together, and whether they agree.
 
     Arguments are those of `arm_contrasts`, with every kind and its placebo.
     """
-    arms_of_side = {KINDS: list(KIND_CONTROL), PLACEBOS: list(KIND_CONTROL.values())}
+    arms_of_side = {ALL_KINDS: list(KIND_CONTROL), PLACEBOS: list(KIND_CONTROL.values())}
 
     def pooled_sides(by_arm: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         return {
@@ -905,12 +925,13 @@ def pooled_kinds(
         }
 
     was_asked = {
-        side: np.all([asked[arm] for arm in arms], axis=0) for side, arms in arms_of_side.items()
+        side: np.all([is_asked_by_arm[arm] for arm in arms], axis=0)
+        for side, arms in arms_of_side.items()
     }
     (pooled,) = arm_contrasts(
         pooled_sides(scores),
         pooled_sides(causes),
-        [(KINDS, PLACEBOS)],
+        [(ALL_KINDS, PLACEBOS)],
         unanswered=pooled_sides(unanswered),
         is_asked_by_arm=was_asked,
         clusters=clusters,
@@ -920,7 +941,7 @@ def pooled_kinds(
     q, q_p = disagreement(np.transpose(changes), clusters, unit=unit)
     kind_scores = [scores[arm] for arm in KIND_CONTROL]
     _, score_p = disagreement(np.transpose(kind_scores), clusters, unit=unit)
-    return PooledKinds(pooled, q, q_p, apart_p=max(q_p, score_p))
+    return PooledKinds(pooled, q, q_p, disagreement_p_beyond_placebos=max(q_p, score_p))
 
 
 def task_label(task: str) -> str:
@@ -1001,13 +1022,15 @@ KIND_NAMES = {
 """Arm → the kind of evaluation that it suggests."""
 CUE_PLACES = {"cue_out": "without giveaways", "cue_in": "with giveaways put in"}
 CUE_DIRECTIONS = {"cue_out": "less", "cue_in": "more"}
+NOT_READ = "was not read"
+"""Why a change of P(evaluation) has no number, after its name."""
 ANSWERS_REMEDY = "take items that it always answers, or --declining-counts"
 OPEN_WAYS = {Edge.FLOOR: "rise", Edge.CEILING: "fall"}
 """End of the scale → the way in which a score that lies there can change."""
 
 
 def _share_text(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} of {estimate.n}"
+    return f"{percent(estimate.value)} of {count_text(estimate.n, estimate.unit)}"
 
 
 EFFECT_WORDS = ClaimWords(
@@ -1033,32 +1056,32 @@ EFFECT_WORDS = ClaimWords(
     },
     unmet={
         "cues_asked": "has no arm that takes giveaways out or puts them in",
-        "scored": "has both scores on {difference} items alone",
-        "answers": "changes by {difference} how often it declines or goes unscored {where}",
+        "scored": "has both scores on {difference} alone",
+        "answers": "is not shown to leave as much unanswered {where}: {difference}",
         "notices": "is not shown to notice {direction} {where}: P(evaluation) {difference}",
         "room": ("scores {difference} under {control}: at the {edge} it can only {open_way}"),
         "score_changes": "is not shown to score otherwise {where}: {difference} ({competitor})",
         "kinds_asked": "was not asked with every kind of evaluation suggested: {difference}",
-        "kinds_scored": "has both scores on {difference} items alone for {least_scored}",
+        "kinds_scored": "has both scores on {difference} alone for {least_scored}",
         "kinds_answered": (
-            "declines, or goes unscored, otherwise by {difference} for {least_answered}"
+            "is not shown to leave as much unanswered for {largest_answer_change}: {difference}"
         ),
         "kinds_noticed": "is not shown to expect {least_noticed}: P(evaluation) {difference}",
         "kinds_agree": "has no one answer: kinds {disagree}, from {lowest} to {highest}",
-        "one_way": "is not shown to be moved one way by each kind: {least_moved} {difference}",
+        "one_way": "is not shown to be moved one way by each kind: {least_sure_direction} {difference}",
     },
     units={
-        "cues_asked": lambda estimate: f"{estimate.n} items",
+        "cues_asked": lambda estimate: count_text(estimate.n, "item"),
         "scored": _share_text,
-        "answers": partial(interval_text, sign=True),
-        "notices": partial(interval_text, sign=True),
-        "score_changes": partial(interval_text, sign=True),
+        "answers": WRITE_SIGNED,
+        "notices": WRITE_SIGNED,
+        "score_changes": WRITE_SIGNED,
         "kinds_asked": lambda estimate: f"{estimate.value:.0f} of {len(KIND_CONTROL)} kinds",
         "kinds_scored": _share_text,
-        "kinds_answered": partial(interval_text, sign=True),
-        "kinds_noticed": partial(interval_text, sign=True),
+        "kinds_answered": WRITE_SIGNED,
+        "kinds_noticed": WRITE_SIGNED,
         "kinds_agree": lambda estimate: f"Q = {estimate.value:.1f}",
-        "one_way": partial(interval_text, sign=True),
+        "one_way": WRITE_SIGNED,
     },
 )
 
@@ -1126,22 +1149,24 @@ def kinds_claim(facts: ScoreFacts, subject: str) -> Claim:
 
     pooled = facts.kinds.contrast
     least_scored = min(contrasts, key=lambda contrast: contrast.scored_share)
-    least_answered = max(contrasts, key=lambda contrast: abs(contrast.unanswered.estimate.value))
+    largest_answer_change = max(
+        contrasts, key=lambda contrast: abs(contrast.unanswered.estimate.value)
+    )
     least_noticed = min(contrasts, key=_notice_rank)
-    by_change = sorted(contrasts, key=lambda contrast: contrast.score.estimate.value)
+    contrasts_by_change = sorted(contrasts, key=lambda contrast: contrast.score.estimate.value)
     direction = 1 if pooled.score.estimate.value >= 0 else -1
-    least_moved = max(contrasts, key=lambda contrast: _p_of_direction(contrast, direction))
+    least_sure_direction = max(contrasts, key=lambda contrast: _p_of_direction(contrast, direction))
     named_checks = {
         "kinds_asked": Check("kinds_asked", kind_count, Outcome.HOLDS),
         "kinds_scored": _scored_check(least_scored),
-        "kinds_answered": _answers_check(least_answered, facts.smallest),
+        "kinds_answered": _answers_check(largest_answer_change, facts.smallest),
         "kinds_noticed": _notices_check(
             least_noticed, len(contrasts), stronger="take a model that believes it"
         ),
         "room": _room_check(pooled),
         "kinds_agree": _kinds_agree_check(facts.kinds),
         "score_changes": _score_check(pooled, facts, tests=1),
-        "one_way": _one_way_check(least_moved, direction),
+        "one_way": _one_way_check(least_sure_direction, direction),
     }
     checks = tuple(replace(check, name=name) for name, check in named_checks.items())
     effect = size_of(pooled.score.estimate)
@@ -1154,9 +1179,9 @@ def kinds_claim(facts: ScoreFacts, subject: str) -> Claim:
         reason = "no bound on what every kind does"
         effect = undefined(reason, n=effect.n, unit=effect.unit, value=effect.value)
     edge = pooled.control_edge
-    lowest, highest = by_change[0], by_change[-1]
+    lowest, highest = contrasts_by_change[0], contrasts_by_change[-1]
     disagreement_words = "are not shown to agree"
-    if facts.kinds.pull_apart:
+    if facts.kinds.is_shown_to_differ:
         has_two_ways = lowest.score.estimate.value < 0 < highest.score.estimate.value
         disagreement_words = "pull apart" if has_two_ways else "differ"
     details = {
@@ -1167,9 +1192,9 @@ def kinds_claim(facts: ScoreFacts, subject: str) -> Claim:
         "edge": edge.value if edge else "",
         "open_way": OPEN_WAYS[edge] if edge else "",
         "least_scored": KIND_NAMES[least_scored.arm],
-        "least_answered": KIND_NAMES[least_answered.arm],
+        "largest_answer_change": KIND_NAMES[largest_answer_change.arm],
         "least_noticed": KIND_NAMES[least_noticed.arm],
-        "least_moved": KIND_NAMES[least_moved.arm],
+        "least_sure_direction": KIND_NAMES[least_sure_direction.arm],
         "disagree": disagreement_words,
         "lowest": _kind_change(lowest),
         "highest": _kind_change(highest),
@@ -1201,10 +1226,10 @@ def _kinds_agree_check(kinds: PooledKinds) -> Check:
     if math.isnan(kinds.disagreement_p):
         outcome = Outcome.OPEN
         remedy = f"add {plural(kinds.disagreement.unit)}: {clusters_needed(1)} are the least"
-    elif kinds.pull_apart:
+    elif kinds.is_shown_to_differ:
         outcome = Outcome.FAILS
         remedy = "read each kind by itself"
-    elif not kinds.agree:
+    elif not kinds.may_be_pooled:
         outcome = Outcome.OPEN
         remedy = f"add {plural(kinds.disagreement.unit)}"
     return Check(
@@ -1338,6 +1363,7 @@ def _notices_check(contrast: ArmContrast, tests: int, *, stronger: str) -> Check
     if not is_led and change.n < clusters_needed(tests):
         remedy = f"add {plural(change.unit)}: {clusters_needed(tests)} are the least"
     if math.isnan(change.value):
+        change = undefined(NOT_READ, n=change.n, unit=change.unit)
         remedy = "take a model that answers about it"
     return Check(
         "notices",
@@ -1416,7 +1442,7 @@ ARM_NAMES = {
     "placebo": "irrelevant line",
     **{arm: f"hint: {name}" for arm, name in KIND_NAMES.items()},
     **{placebo: f"irrelevant line for {KIND_NAMES[arm]}" for arm, placebo in KIND_CONTROL.items()},
-    KINDS: "hint: all four kinds",
+    ALL_KINDS: "hint: all four kinds",
     PLACEBOS: "irrelevant lines",
 }
 """Arm → its name on the page."""
@@ -1612,7 +1638,7 @@ def effect_rows(effects: Sequence[RunEffects]) -> list[EffectRow]:
         }
         kinds = [("effect", contrast) for contrast in run_effects.facts.contrasts]
         pooled = run_effects.facts.kinds
-        if pooled and pooled.agree:
+        if pooled and pooled.may_be_pooled:
             kinds.append(("pooled", pooled.contrast))
         kinds += [("form", contrast) for contrast in run_effects.control_contrasts]
         for kind, contrast in kinds:
@@ -1658,8 +1684,10 @@ def arm_rows(effects: Sequence[RunEffects]) -> list[ArmRow]:
 
 @dataclass(frozen=True)
 class ContrastRow:
-    """Arms of one model."""
+    """Arms, with the answer for their model."""
 
+    model: Annotated[str, MODEL_HEADING]
+    answer: Annotated[Verdict, Heading("answer", "Whether every kind changes its score alike.")]
     arm: Annotated[str, Heading("arm", "Arm of the experiment.", ARM_NAMES.get)]
     score_change: Annotated[
         Estimate,
@@ -1677,43 +1705,18 @@ class ContrastRow:
     ]
 
 
-def contrast_row(contrast: ArmContrast) -> ContrastRow:
-    """Row of the first table of one model."""
-    return ContrastRow(
-        contrast.arm, contrast.score.estimate, contrast.cause.estimate.value, contrast.score_p
-    )
-
-
-@dataclass(frozen=True)
-class KindRow:
-    """Answer for one model, by kind of evaluation."""
-
-    model: Annotated[str, MODEL_HEADING]
-    answer: Annotated[Verdict, Heading("answer", "Whether every kind changes its score alike.")]
-    arm: Annotated[str, Heading("hint", "Kind of evaluation that a line suggests.", KIND_NAMES.get)]
-    score_change: Annotated[
-        Estimate,
-        Heading(
-            "score changes by", "Score under the line less that under its placebo.", WRITE_SIGNED
-        ),
-    ]
-    p_holm: Annotated[
-        float,
-        Heading("p (Holm)", "p of no change of the score, corrected over all arms.", p_digits),
-    ]
-
-
-def kind_rows(claim: Claim, effects: RunEffects) -> list[KindRow]:
-    """One row for each kind of evaluation that a model was led to expect."""
+def contrast_rows(claim: Claim, contrasts: Sequence[ArmContrast]) -> list[ContrastRow]:
+    """Rows of the first table by arm."""
     return [
-        KindRow(
+        ContrastRow(
             model=claim.subject,
             answer=claim.verdict,
             arm=contrast.arm,
             score_change=contrast.score.estimate,
+            cause_change=contrast.cause.estimate.value,
             p_holm=contrast.score_p,
         )
-        for contrast in effects.facts.kind_contrasts
+        for contrast in contrasts
     ]
 
 
@@ -1752,19 +1755,23 @@ def answer_row(claim: Claim, effects: RunEffects) -> AnswerRow:
 
 def first_table(claims: Sequence[Claim], effects_of_subject: Mapping[str, RunEffects]) -> Table:
     """Answers of several models; of one its arms."""
-    if len(claims) > 1 and all(effects.facts.is_by_kind for effects in effects_of_subject.values()):
-        rows_by_kind: list[KindRow] = []
-        for claim in claims[:MOST_FINDINGS]:
-            rows_by_kind += kind_rows(claim, effects_of_subject[claim.subject])
-        return Table(rows_by_kind, columns_of(KindRow))
-    if len(claims) > 1:
+    has_several = len(claims) > 1
+    is_by_kind = all(effects.facts.is_by_kind for effects in effects_of_subject.values())
+    if has_several and not is_by_kind:
         rows = [
             answer_row(claim, effects_of_subject[claim.subject]) for claim in claims[:MOST_FINDINGS]
         ]
         return Table(rows, columns_of(AnswerRow))
-    (effects,) = effects_of_subject.values()
-    contrasts = [contrast_row(contrast) for contrast in effects.facts.contrasts]
-    return Table(contrasts, columns_of(ContrastRow))
+
+    columns = columns_of(ContrastRow, "arm", "score_change", "cause_change", "p_holm")
+    if has_several:
+        columns = columns_of(ContrastRow, "model", "answer", "arm", "score_change", "p_holm")
+    rows_by_arm: list[ContrastRow] = []
+    for claim in claims[:MOST_FINDINGS]:
+        facts = effects_of_subject[claim.subject].facts
+        contrasts = facts.kind_contrasts if has_several else facts.contrasts
+        rows_by_arm += contrast_rows(claim, contrasts)
+    return Table(rows_by_arm, columns)
 
 
 def effects_picture(effects: Sequence[RunEffects]) -> Picture | None:
@@ -1776,7 +1783,7 @@ def effects_picture(effects: Sequence[RunEffects]) -> Picture | None:
     for run_effects in effects[:MOST_FINDINGS]:
         facts = run_effects.facts
         contrasts = [*facts.contrasts]
-        if facts.kinds and facts.kinds.agree:
+        if facts.kinds and facts.kinds.may_be_pooled:
             contrasts.append(facts.kinds.contrast)
         if not facts.is_by_kind:
             contrasts += run_effects.control_contrasts
@@ -1819,8 +1826,8 @@ def effect_notes(effects: RunEffects) -> list[str]:
                 f"{TEXT_MARKS.get(mark, mark)} {count}" for mark, count in unused_marks.items()
             )
             notes.append(
-                f"{arm}: {sum(unused_marks.values())} of {marks.total()} texts are not used "
-                f"({reasons})."
+                f"{arm}: {sum(unused_marks.values())} of {count_text(marks.total(), 'text')} not "
+                f"used ({reasons})."
             )
     for arm_numbers in effects.arms:
         notes += _arm_notes(arm_numbers)
@@ -1838,15 +1845,16 @@ def edge_note(contrast: ArmContrast, edge: Edge) -> str:
 def contrast_note(contrast: ArmContrast) -> str:
     """Sentence on what an arm does to score and P(evaluation)."""
     score_change = interval_text(contrast.score.estimate, sign=True)
-    cause_change = interval_text(contrast.cause.estimate, sign=True)
+    cause_text = f"P(evaluation) by {interval_text(contrast.cause.estimate, sign=True)}"
+    if math.isnan(contrast.cause.estimate.value):
+        cause_text = f"P(evaluation) {NOT_READ}"
     control = CONTROL_NAMES.get(contrast.control, "the task as it is")
     numbers = f"n = {contrast.score.estimate.n}, {p_value(contrast.score_p)}"
     sentence = (
         f"{ARM_PHRASES[contrast.arm]} moves the score by {score_change} against {control} "
-        f"({numbers})"
+        f"({numbers}), and {cause_text}."
     )
-    sentence = f"{sentence}, and P(evaluation) by {cause_change}."
-    is_instruction = contrast.arm in ("told_test", "told_use")
+    is_instruction = contrast.arm in INSTRUCTION_ARMS
     return f"{sentence} An instruction is no awareness." if is_instruction else sentence
 
 
@@ -1875,10 +1883,9 @@ def _power_note(effects: RunEffects) -> list[str]:
     if not detectable or any(math.isnan(effect) for effect in detectable):
         return []
     largest = max(detectable)
-    size = "no effect, however large,"
-    if largest <= effects.scale:
-        size = f"an effect of {largest:.2f}"
-    return [f"Where none is shown, {size} would have been seen with a power of .8."]
+    if largest > effects.scale:
+        return ["Where no change is shown, not even the largest would have been seen (power .8)."]
+    return [f"Where no change is shown, one of {largest:.2f} would have been seen (power .8)."]
 
 
 def _arm_notes(arm: ArmNumbers) -> list[str]:
@@ -1887,14 +1894,16 @@ def _arm_notes(arm: ArmNumbers) -> list[str]:
     if arm.failed:
         nothing_known = "; nothing is known of this arm" if math.isnan(arm.score.value) else ""
         notes.append(
-            f"{arm.name}: {arm.failed} of {arm.samples} samples ended in an error{nothing_known}."
+            f"{arm.name}: {arm.failed} of {count_text(arm.samples, 'sample')} ended in an error{nothing_known}."
         )
     unknown = arm.items - arm.p.n
     if arm.p.unit == "item" and unknown > arm.failed:
-        notes.append(f"{arm.name}: P(evaluation) is unknown for {unknown} of {arm.items} items.")
+        notes.append(
+            f"{arm.name}: P(evaluation) is unknown for {unknown} of {count_text(arm.items, 'item')}."
+        )
     if arm.unreached:
         notes.append(
-            f"{arm.name}: the first call of {arm.unreached} of {arm.items} items did not hold its "
+            f"{arm.name}: the first call of {arm.unreached} of {count_text(arm.items, 'item')} did not hold its "
             "line."
         )
     return notes

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Part = Literal["learnt", "held-out"]
-KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
+INDUCED_KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
 UNIT = "question"
 FEWEST_QUESTIONS = 8
 """Number of questions to learn, and of held-out ones, below which nothing can be said."""
@@ -359,7 +359,7 @@ def _first_table(bars: pd.DataFrame) -> PageTable:
     """
     learnt_bars = _learnt_bars(bars).set_index(["kind", "word"])
     rows = list[dict[str, Any]]()
-    for kind in KINDS:
+    for kind in INDUCED_KINDS:
         value_by_word = {word: learnt_bars.value[kind, word] for word in WORD_ORDINALS}
         rows.append({"asked": KIND_NAMES[kind]} | value_by_word)
     permuted_by_word = {word: learnt_bars.permuted["introspective", word] for word in WORD_ORDINALS}
@@ -812,7 +812,7 @@ def figure4(induced: Induced) -> pd.DataFrame:
     parts: tuple[Part, ...] = ("learnt", "held-out")
     rows = []
     for phase, readings in readings_by_phase(induced).items():
-        for questions, kind, word in product(parts, KINDS, (0, 1)):
+        for questions, kind, word in product(parts, INDUCED_KINDS, (0, 1)):
             if (questions, kind) == ("held-out", "direct"):
                 continue
             names = {
@@ -1012,7 +1012,7 @@ def seed_table(induced: Induced) -> pd.DataFrame:
     for reading, training in zip(induced.after, induced.trainings, strict=True):
         last_step_count = max(1, len(training.losses) // 8)
         last_loss = float(np.mean(training.losses[-last_step_count:]))
-        for kind, word in product(KINDS, (0, 1)):
+        for kind, word in product(INDUCED_KINDS, (0, 1)):
             scores = target_scores(reading, kind, word, "learnt")
             own_score, permuted_score = scores.mean(axis=(0, 1))
             rows.append(

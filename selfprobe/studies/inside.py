@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from selfprobe.data import Table, wrapped
+from selfprobe.data import Table, first_reason, wrapped
 from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
@@ -376,7 +376,13 @@ class Inside(LocalStudy):
     @cached_property
     def turns_to_read(self) -> ReadableTurns:
         """The transcripts of --by-turn, as the model reads them."""
-        return inside_turns.readable_turns(self)
+        return inside_turns.readable_turns(
+            str(self.by_turn),
+            self.texts_in_wrappers(inside_turns.PLACEBO_WRAPPERS),
+            self.judge,
+            self.encoded_conversation,
+            self.limit,
+        )
 
     @property
     def rows_to_read(self) -> list[Row | Wrapped | SaidTranscript]:
@@ -441,14 +447,14 @@ class Inside(LocalStudy):
             user_text = f"{user_text}\n\n{question}"
         return opened_chat(self.judge.tokenizer, user_text, chat, thinking=thinking)
 
-    def render_conversation(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """A chat of several turns with the model's next turn open."""
+    def encoded_conversation(self, messages: Sequence[Mapping[str, str]]) -> tuple[int, ...]:
+        """Tokens of a chat of several turns with the model's next turn open."""
         from selfprobe.probes.tokens import opened_conversation
 
         system_texts = [message["content"] for message in messages if message["role"] == "system"]
         turns = [dict(message) for message in messages if message["role"] != "system"]
         chat, turns[0]["content"] = self.chat_under("\n\n".join(system_texts), turns[0]["content"])
-        return opened_conversation(self.judge.tokenizer, turns, chat)
+        return self.encoded(opened_conversation(self.judge.tokenizer, turns, chat))
 
     def chat_under(self, system_text: str, user_text: str) -> "tuple[Chat, str]":
         """The chat under a system prompt and the first user's text, which holds the prompt where
@@ -578,10 +584,10 @@ class Inside(LocalStudy):
         reasons = self.unreadable_reasons
         readable = [row for row in self.rows if row.id not in reasons]
         if len({row.evaluation for row in readable}) < 2:
-            first_reason = next(iter(reasons.values()))
             raise InputError(
-                f"{len(readable)} of {len(self.rows)} conversations can be read, and not of both "
-                f"classes ({first_reason}): give shorter ones, or a model with a longer context"
+                f"{len(readable)} of {count_text(len(self.rows), 'conversation')} can be read, and "
+                f"not of both classes ({first_reason(reasons.values())}): give shorter ones, or a "
+                "model with a longer context"
             )
         return readable
 
@@ -658,7 +664,7 @@ class Inside(LocalStudy):
     @property
     def model_line(self) -> str:
         """Line of the plan on the model."""
-        return f"{self.judge.name}: {len(self.judge.blocks)} blocks of width {self.judge.d_model}"
+        return f"{self.judge.name}: {count_text(len(self.judge.blocks), 'block')} of width {self.judge.d_model}"
 
     @property
     def needs_lines(self) -> list[str]:
@@ -685,25 +691,28 @@ class Inside(LocalStudy):
         evaluation_count = sum(row.evaluation for row in rows)
         lines = [
             self.model_line,
-            f"Set: {len(rows)} conversations ({evaluation_count} evaluation, "
+            f"Set: {count_text(len(rows), 'conversation')} ({evaluation_count} evaluation, "
             f"{len(rows) - evaluation_count} deployment), {len(reasons)} cannot be read",
         ]
         for row_id, reason in list(reasons.items())[:1]:
             lines.append(f"Not read: {row_id}: {reason}")
         lines += self.table.plan_notes(self.limit)
         for language, row_ids in foreign_languages.items():
+            is_text = "is" if len(row_ids) == 1 else "are"
             lines.append(
-                f"{len(row_ids)} conversations are in {language}, and no wrapper is: "
-                "read as all others"
+                f"{count_text(len(row_ids), 'conversation')} {is_text} in {language}, and no "
+                "wrapper is: read as all others"
             )
         if self.probe:
             lines.append(f"Probe: {self.probe}")
         else:
-            lines.append(f"Grid: {len(self.grid_texts)} prompts of {len(wrapper_names)} wrappers")
+            prompts_text = count_text(len(self.grid_texts), "prompt")
+            lines.append(f"Grid: {prompts_text} of {count_text(len(wrapper_names), 'wrapper')}")
         lines += _limits_of_data(rows, wrapper_names, fitted=not self.probe)
         replies_text = ""
         if self.places > 1:
-            replies_text = f", and {len(readable_rows)} replies of up to {self.reply_tokens}"
+            replies = count_text(len(readable_rows), "reply")
+            replies_text = f", and {replies} of up to {self.reply_tokens}"
         return [*lines, *self.work_lines(replies_text)]
 
     def work_lines(self, replies_text: str = "") -> list[str]:
@@ -719,7 +728,7 @@ class Inside(LocalStudy):
         )
         weight_bytes, activation_bytes = branch_memory(self.judge, longest)
         disk_bytes = len(pending) * 8 * len(self.judge.block_numbers) * self.judge.d_model
-        reading_text = f"{len(pending)} prompts, {token_count:,} tokens{replies_text}"
+        reading_text = f"{count_text(len(pending), 'prompt')}, {token_count:,} tokens{replies_text}"
         time_text = "all is read"
         if pending:
             time_text = f"about {duration_text(seconds)} (measured on one prompt)"
@@ -740,7 +749,7 @@ class Inside(LocalStudy):
         pending = list(self.pending_readings())
         if not pending:
             return
-        progress(f"{len(pending)} prompts to read in {self.readings_folder}")
+        progress(f"{count_text(len(pending), 'prompt')} to read in {self.readings_folder}")
         sharing = shares(self.judge, max((reading.texts for reading in pending), key=tokens_of))
         token_count = sum(tokens_of(reading.texts) for reading in pending)
         meter = Meter(token_count, len(pending), progress)
@@ -811,7 +820,7 @@ class Inside(LocalStudy):
             ValueError: States are not finite.
         """
         if self.by_turn:
-            return inside_turns.turn_results(self)
+            return self.turn_results()
         rows = self.readable_rows
         readings = self.read(self.judge, rows)
         self.require_finite(readings.states)
@@ -902,6 +911,31 @@ class Inside(LocalStudy):
             notes=_limits_of_data(rows, wrapper_names, fitted=not self.probe),
         )
 
+    def turn_results(self) -> TurnResults:
+        """Numbers of what is in the folder of the turns of transcripts.
+
+        Raises:
+            InputError: The folder lacks a reading.
+            ValueError: States are not finite.
+        """
+        turns = self.turns_to_read
+        turn_states = self.read_turns(turns.transcripts)
+        self.require_finite(turn_states)
+        evaluation_states = self.read(self.judge, self.grid_texts).states
+        placebo_states = self.read(self.judge, turns.placebo_texts).states[0]
+        embeddings = None
+        if not unfetched(DEFAULT_EMBEDDER):
+            embeddings = inside_turns.banded_scores(*self.embedded_grid(turns.turn_texts()))
+        return inside_turns.turn_results(
+            turns,
+            turn_states,
+            self.grids(evaluation_states)[0],
+            grid_of_texts(turns.placebo_texts, placebo_states, layers=self.judge.block_numbers),
+            embeddings=embeddings,
+            shuffles=self.shuffles,
+            state=self.run_record,
+        )
+
     def require_finite(self, states: FloatArray) -> None:
         """ValueError where the model gave states that are not finite."""
         if not np.isfinite(states).all():
@@ -934,11 +968,16 @@ class Inside(LocalStudy):
         """Scores [row] of a probe that is fitted to sentence embeddings of the wrapped texts, as
         the model's is to its states.
         """
+        grid, row_vectors = self.embedded_grid(row_texts)
+        return chosen_on(grid).score(row_vectors)
+
+    def embedded_grid(self, row_texts: Sequence[str]) -> tuple[Grid, FloatArray]:
+        """The wrapped texts as sentence embeddings, and vectors [1, row, dimension] of others."""
         train_texts = [text.whole_text for text in self.wrapped_texts]
         vectors = embed_unasked([*train_texts, *row_texts], most_texts=None)[None]
         train_vectors = vectors[:, : len(train_texts)]
         grid = grid_of_texts(self.wrapped_texts, train_vectors, layers=(0,))
-        return chosen_on(grid).score(vectors[:, len(train_texts) :])
+        return grid, vectors[:, len(train_texts) :]
 
     def untrained_scores(self, rows: Sequence[Row]) -> FloatArray:
         """Scores [row] of a probe of the copy with random weights."""
@@ -1035,7 +1074,7 @@ class Inside(LocalStudy):
     @classmethod
     def page(cls, results: "InsideResults | TurnResults") -> Page:
         """The answer, with tables measures, leads, conversations, precision, monitor and topics; of
-        transcripts with classes, by_turn and turns.
+        transcripts with classes, held_by_turn and turns.
         """
         if isinstance(results, TurnResults):
             return inside_turns.turn_page(results)

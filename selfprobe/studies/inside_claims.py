@@ -26,6 +26,8 @@ from selfprobe.stats.claim import (
 from selfprobe.stats.estimate import Estimate, FloatArray, shifted, undefined
 from selfprobe.studies.inside_numbers import LatentNumbers, OverBaselines
 
+NOT_READ = "it was not read"
+"""Why a reading that a control needs has no number."""
 SMALLEST_LEAD = 0.05
 """Smallest AUROC above chance, or above a control, that matters."""
 CHANCE = 0.5
@@ -146,7 +148,7 @@ OVER_CHANCE_CHECKS = (
 """Checks whose difference is an AUROC less that of chance."""
 
 
-def _auroc_text(lead: Estimate) -> str:
+def auroc_text(lead: Estimate) -> str:
     """The AUROC that a lead over chance stands for."""
     return (
         lead.reason if math.isnan(lead.value) else f"AUROC {interval_text(shifted(lead, CHANCE))}"
@@ -182,7 +184,7 @@ READING_WORDS = ClaimWords(
         "above_random_directions": _NOT_ABOVE,
         **dict.fromkeys(BASELINE_CHECKS.values(), _NOT_ABOVE),
     },
-    units={"answer_mass": percent_interval, **dict.fromkeys(OVER_CHANCE_CHECKS, _auroc_text)},
+    units={"answer_mass": percent_interval, **dict.fromkeys(OVER_CHANCE_CHECKS, auroc_text)},
     write=partial(interval_text, sign=True),
     kind="readings",
 )
@@ -327,7 +329,7 @@ def _baseline_check(baseline: Baseline, evidence: ReadingEvidence) -> Check:
     name = BASELINE_CHECKS[baseline]
     lead = evidence.numbers.over.get(baseline.value)
     if lead is None:
-        reason = undefined("it was not read", unit="conversation")
+        reason = undefined(NOT_READ, unit="conversation")
         remedy = BASELINE_REMEDIES[baseline]
         return Check(name, reason, Outcome.OPEN, baseline.value, remedy=remedy)
     if math.isnan(lead.value):

@@ -328,6 +328,20 @@ def over_baselines(
     return OverBaselines(auroc, leads, by_label, by_format)
 
 
+def scores_across_wrappers(grid: Grid) -> FloatArray:
+    """Scores [row] of probes on wrappers left out; NaN where there is one wrapper."""
+    if len(set(grid.wrapper)) == 1:
+        return np.full(len(grid.wrapper), math.nan)
+    return held_out_scores(grid, grid.wrapper)
+
+
+def auroc_across_wrappers(grid: Grid, wrapper_scores: FloatArray) -> Estimate:
+    """AUROC of scores [row] of `scores_across_wrappers`."""
+    if len(set(grid.wrapper)) == 1:
+        return undefined("one wrapper", n=1, unit="wrapper")
+    return Clusters(grid.wrapper, "wrapper").auroc_part(grid.evaluation, wrapper_scores).estimate
+
+
 @dataclass(frozen=True)
 class LatentNumbers:
     """Numbers of the probe on texts that it never saw."""
@@ -383,12 +397,8 @@ def latent_numbers(
     shuffled = null_scores(grid, shuffles, rng)
 
     wrapper_count = len(set(grid.wrapper))
-    if wrapper_count > 1:
-        wrapper_scores = held_out_scores(grid, grid.wrapper)
-        variance_scores = wrapper_scores
-    else:
-        wrapper_scores = np.full(len(grid.wrapper), math.nan)
-        variance_scores = chosen.score(grid.states)
+    wrapper_scores = scores_across_wrappers(grid)
+    variance_scores = wrapper_scores if wrapper_count > 1 else chosen.score(grid.states)
     text_scores = held_out_scores(grid, _fold_of_names(grid.text), grid.text)
     format_scores = held_out_scores(grid, grid.format)
     source_scores = held_out_scores(grid, _fold_of_names(grid.source))
@@ -401,7 +411,7 @@ def latent_numbers(
         on_set=on_set,
         shuffled_p=null_p_value(chosen.probe.train_score, shuffled),
         shuffled=shuffled,
-        across_wrappers=grid_auroc(wrapper_scores, grid.wrapper, "wrapper"),
+        across_wrappers=auroc_across_wrappers(grid, wrapper_scores),
         across_texts=grid_auroc(text_scores, grid.text, "task text"),
         across_formats=grid_auroc(format_scores, grid.wrapper, "wrapper"),
         across_sources=grid_auroc(source_scores, grid.source, "source"),

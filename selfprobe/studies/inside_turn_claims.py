@@ -7,17 +7,18 @@ only above what the same reading gives for the placebo, for shuffled labels and 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, percent, percent_interval, points
+from selfprobe.page.numerals import percent, percent_interval, points
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, shifted, undefined
+from selfprobe.studies.inside_claims import CHANCE, NOT_READ, auroc_text
 from selfprobe.studies.inside_numbers import BoolArray, Names, null_p_value
 
 IntArray = npt.NDArray[np.intp]
@@ -87,8 +88,8 @@ class BandedScores:
         classes = np.full(len(self.scores), TurnClass.UNCLEAR, dtype=object)
         classes[is_held & is_said] = TurnClass.BOTH
         classes[is_held & ~is_said] = TurnClass.HELD_ONLY
-        classes[is_unheld & ~is_held & is_said] = TurnClass.SAID_ONLY
-        classes[is_unheld & ~is_held & ~is_said] = TurnClass.NONE
+        classes[is_unheld & is_said] = TurnClass.SAID_ONLY
+        classes[is_unheld & ~is_said] = TurnClass.NONE
         return classes
 
 
@@ -116,9 +117,9 @@ class TurnProbes:
     """The reader of sentence embeddings; None where it has no weights here."""
     shuffled: Sequence[BandedScores]
     """Probes of shuffled labels, the whole choice repeated."""
-    across_wrappers: Estimate
+    evaluation_auroc: Estimate
     """AUROC of the probe of evaluations on wrappers left out."""
-    placebo_across: Estimate
+    placebo_auroc: Estimate
     """The same of the placebo probe."""
     grader_count: int
     """Smallest number of graders that read a transcript."""
@@ -132,10 +133,12 @@ class TurnNumbers:
     """Reading → class of each turn, [row]; of real use and shuffled labels none."""
     shares: Mapping[TurnReading, Mapping[TurnClass, Estimate]]
     """Reading → class → mean share of a transcript's turns."""
-    by_turn: Mapping[TurnReading, Mapping[int, Estimate]]
+    held_only_by_turn: Mapping[TurnReading, Mapping[int, Estimate]]
     """Reading → turn → share of transcripts in which it is held only."""
-    over: Mapping[TurnReading, Estimate]
-    """Control → share of held only less the control's; of a control that was not read none."""
+    lead_by_control: Mapping[TurnReading, Estimate]
+    """Control → share of held only less the control's; of a control that was not read none. Where
+    real use was read, sentence embeddings and the probe are compared less their shares in it.
+    """
     shuffled_p: float
     probes: TurnProbes
 
@@ -151,8 +154,9 @@ class _Transcripts:
         self.is_real_use = rows.is_real_use[first_rows]
         groups = self.is_real_use.astype(str)
         sources = [str(source) for source in rows.source[first_rows]]
-        self.clusters, cluster_unit = resampling_units(sources, list(names), list(groups))
-        self.unit = cluster_unit.replace("conversation", "transcript")
+        self.clusters, self.unit = resampling_units(
+            sources, list(names), list(groups), conversation_unit="transcript"
+        )
 
     def shares(self, is_class: BoolArray | FloatArray) -> FloatArray:
         """Share of each transcript's turns, [transcript]."""
@@ -179,18 +183,18 @@ def turn_numbers(rows: TurnRows, probes: TurnProbes) -> TurnNumbers:
         classes[TurnReading.EMBEDDINGS] = probes.embeddings.classes(rows.is_said)
     shuffled_classes = np.array([probe.classes(rows.is_said) for probe in probes.shuffled])
 
-    class_weights: dict[TurnReading, dict[TurnClass, FloatArray]] = {}
+    class_membership: dict[TurnReading, dict[TurnClass, FloatArray]] = {}
     for reading, row_classes in classes.items():
-        class_weights[reading] = {name: row_classes == name for name in TurnClass}
+        class_membership[reading] = {name: row_classes == name for name in TurnClass}
     if len(shuffled_classes):
-        class_weights[TurnReading.SHUFFLED] = {
+        class_membership[TurnReading.SHUFFLED] = {
             name: np.mean(shuffled_classes == name, axis=0) for name in TurnClass
         }
 
     shares: dict[TurnReading, dict[TurnClass, Estimate]] = {}
     held_only: dict[TurnReading, FloatArray] = {}
-    for reading, weights in class_weights.items():
-        transcript_shares = {name: transcripts.shares(weights[name]) for name in TurnClass}
+    for reading, membership in class_membership.items():
+        transcript_shares = {name: transcripts.shares(membership[name]) for name in TurnClass}
         shares[reading] = {
             name: transcripts.mean(transcript_shares[name], is_evaluation) for name in TurnClass
         }
@@ -201,40 +205,56 @@ def turn_numbers(rows: TurnRows, probes: TurnProbes) -> TurnNumbers:
                 for name in TurnClass
             }
 
-    evaluation_shares = held_only.pop(TurnReading.EVALUATION)
-    over = {
-        reading: transcripts.mean_difference(evaluation_shares, control_shares)
+    held_only_by_transcript = held_only.pop(TurnReading.EVALUATION)
+    lead_by_control = {
+        reading: transcripts.mean_difference(held_only_by_transcript, control_shares)
         for reading, control_shares in held_only.items()
     }
     is_held_only = classes[TurnReading.EVALUATION] == TurnClass.HELD_ONLY
     if transcripts.is_real_use.any() and is_evaluation.any():
-        over[TurnReading.REAL_USE] = _over_real_use(rows, transcripts, is_held_only)
+        lead_by_control[TurnReading.REAL_USE] = _lead_over_real_use(
+            rows, transcripts, is_held_only.astype(float)
+        )
+        if TurnReading.EMBEDDINGS in classes:
+            is_held_only_by_text = classes[TurnReading.EMBEDDINGS] == TurnClass.HELD_ONLY
+            # halved, since a difference of differences lies in [-2, 2]
+            half_leads = (is_held_only.astype(float) - is_held_only_by_text) / 2
+            half_lead = _lead_over_real_use(rows, transcripts, half_leads)
+            lead_by_control[TurnReading.EMBEDDINGS] = _doubled(half_lead)
 
     null_shares = []
     for row_classes in shuffled_classes:
         null_transcript_shares = transcripts.shares(row_classes == TurnClass.HELD_ONLY)
         null_shares.append(null_transcript_shares[is_evaluation].mean())
-    real_share = float(evaluation_shares[is_evaluation].mean()) if is_evaluation.any() else math.nan
-    shuffled_p = null_p_value(real_share, np.array(null_shares)) if null_shares else math.nan
+    shuffled_p = math.nan
+    if null_shares and is_evaluation.any():
+        unshuffled_share = float(held_only_by_transcript[is_evaluation].mean())
+        shuffled_p = null_p_value(unshuffled_share, np.array(null_shares))
     return TurnNumbers(
         classes=classes,
         shares=shares,
-        by_turn=_shares_by_turn(rows, transcripts, class_weights),
-        over=over,
+        held_only_by_turn=_shares_by_turn(rows, transcripts, class_membership),
+        lead_by_control=lead_by_control,
         shuffled_p=shuffled_p,
         probes=probes,
     )
 
 
-def _over_real_use(rows: TurnRows, transcripts: _Transcripts, is_held_only: BoolArray) -> Estimate:
-    """Held only in evaluations less in real use at the same turns: each transcript beside each of
-    the other kind, over the turns that both have.
+def _doubled(estimate: Estimate) -> Estimate:
+    return replace(estimate, value=2 * estimate.value, low=2 * estimate.low, high=2 * estimate.high)
+
+
+def _lead_over_real_use(
+    rows: TurnRows, transcripts: _Transcripts, row_values: FloatArray
+) -> Estimate:
+    """Mean of values [row] in evaluations less in real use at the same turns: each transcript
+    beside each of the other kind, over the turns that both have.
     """
     turn_numbers_of_rows, turn_of_row = np.unique(rows.turn, return_inverse=True)
     transcript_count = len(transcripts.turn_counts)
     values = np.zeros((transcript_count, len(turn_numbers_of_rows)))
     is_read = np.zeros(values.shape)
-    values[transcripts.of_row, turn_of_row] = is_held_only
+    values[transcripts.of_row, turn_of_row] = row_values
     is_read[transcripts.of_row, turn_of_row] = 1.0
 
     is_real_use = transcripts.is_real_use
@@ -257,26 +277,26 @@ def _over_real_use(rows: TurnRows, transcripts: _Transcripts, is_held_only: Bool
 def _shares_by_turn(
     rows: TurnRows,
     transcripts: _Transcripts,
-    class_weights: Mapping[TurnReading, Mapping[TurnClass, FloatArray]],
+    class_membership: Mapping[TurnReading, Mapping[TurnClass, FloatArray]],
 ) -> dict[TurnReading, dict[int, Estimate]]:
     row_clusters = transcripts.clusters[transcripts.of_row]
-    by_turn: dict[TurnReading, dict[int, Estimate]] = {}
+    share_by_turn: dict[TurnReading, dict[int, Estimate]] = {}
     rows_of_reading = [
-        (reading, weights[TurnClass.HELD_ONLY], ~rows.is_real_use)
-        for reading, weights in class_weights.items()
+        (reading, membership[TurnClass.HELD_ONLY], ~rows.is_real_use)
+        for reading, membership in class_membership.items()
     ]
-    evaluation_weights = class_weights[TurnReading.EVALUATION][TurnClass.HELD_ONLY]
-    rows_of_reading.append((TurnReading.REAL_USE, evaluation_weights, rows.is_real_use))
-    for reading, weights, is_counted in rows_of_reading:
+    is_held_only = class_membership[TurnReading.EVALUATION][TurnClass.HELD_ONLY]
+    rows_of_reading.append((TurnReading.REAL_USE, is_held_only, rows.is_real_use))
+    for reading, row_membership, is_counted in rows_of_reading:
         turn_shares = {}
         for turn in np.unique(rows.turn[is_counted]):
             is_at_turn = is_counted & (rows.turn == turn)
             turn_shares[int(turn)] = clustered_mean(
-                weights[is_at_turn], row_clusters[is_at_turn], unit=transcripts.unit
+                row_membership[is_at_turn], row_clusters[is_at_turn], unit=transcripts.unit
             )
         if turn_shares:
-            by_turn[reading] = turn_shares
-    return by_turn
+            share_by_turn[reading] = turn_shares
+    return share_by_turn
 
 
 # ---- the claim
@@ -296,14 +316,6 @@ CONTROL_REMEDIES = {
 }
 """Control → what to type where it was not read."""
 MORE_TRANSCRIPTS_REMEDY = "add transcripts"
-
-
-def _auroc_text(lead: Estimate) -> str:
-    """The AUROC that a lead over chance stands for."""
-    if math.isnan(lead.value):
-        return lead.reason
-    auroc = Estimate(lead.value + 0.5, lead.low + 0.5, lead.high + 0.5, lead.n, lead.unit)
-    return f"AUROC {interval_text(auroc)}"
 
 
 def _grader_count_text(count: Estimate) -> str:
@@ -333,8 +345,8 @@ HELD_ONLY_WORDS = ClaimWords(
         **dict.fromkeys(CONTROL_CHECKS.values(), _NOT_ABOVE),
     },
     units={
-        "probe_reads_evaluation": _auroc_text,
-        "probe_reads_placebo": _auroc_text,
+        "probe_reads_evaluation": auroc_text,
+        "probe_reads_placebo": auroc_text,
         "two_graders": _grader_count_text,
         **dict.fromkeys(CONTROL_CHECKS.values(), points),
     },
@@ -348,9 +360,9 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
     held_only = numbers.shares[TurnReading.EVALUATION][TurnClass.HELD_ONLY]
     outcome = outcome_above_zero(held_only, smallest=SMALLEST_HELD_ONLY)
     checks = [
-        _wrappers_check("probe_reads_evaluation", probes.across_wrappers, "add wrappers"),
+        _wrappers_check("probe_reads_evaluation", probes.evaluation_auroc, "add wrappers"),
         Check("held_only", held_only, outcome, remedy=_remedy(outcome, MORE_TRANSCRIPTS_REMEDY)),
-        _wrappers_check("probe_reads_placebo", probes.placebo_across, "read other --layers"),
+        _wrappers_check("probe_reads_placebo", probes.placebo_auroc, "read other --layers"),
     ]
     for control in CONTROL_CHECKS:
         checks.append(_control_check(control, numbers))
@@ -369,18 +381,16 @@ def _remedy(outcome: Outcome, text: str) -> str:
 
 def _wrappers_check(name: str, auroc: Estimate, remedy: str) -> Check:
     """The requirement that a probe tells announcements of wrappers left out."""
-    lead = Estimate(
-        auroc.value - 0.5, auroc.low - 0.5, auroc.high - 0.5, auroc.n, auroc.unit, auroc.reason
-    )
+    lead = shifted(auroc, -CHANCE)
     outcome = Outcome.HOLDS if lead.low > 0 else Outcome.OPEN
     return Check(name, lead, outcome, remedy=_remedy(outcome, remedy))
 
 
 def _control_check(control: TurnReading, numbers: TurnNumbers) -> Check:
     name = CONTROL_CHECKS[control]
-    difference = numbers.over.get(control)
+    difference = numbers.lead_by_control.get(control)
     if difference is None:
-        missing = undefined("it was not read", unit="transcript")
+        missing = undefined(NOT_READ, unit="transcript")
         remedy = CONTROL_REMEDIES[control]
         return Check(name, missing, Outcome.OPEN, control.value, remedy=remedy)
 
@@ -389,11 +399,14 @@ def _control_check(control: TurnReading, numbers: TurnNumbers) -> Check:
     if outcome is Outcome.HOLDS and p_value >= ALPHA:
         outcome = Outcome.OPEN
     share = numbers.shares[control][TurnClass.HELD_ONLY].value
+    compared_with = f"{control.value}: {percent(share)}"
+    if control is TurnReading.EMBEDDINGS and TurnReading.REAL_USE in numbers.lead_by_control:
+        compared_with = f"{control.value}, both less real use"
     return Check(
         name=name,
         difference=difference,
         outcome=outcome,
-        compared_with=f"{control.value}: {percent(share)}",
+        compared_with=compared_with,
         p_value=p_value,
         # a reader of the text may hold all of a new domain, which explains nothing
         explains=control is not TurnReading.EMBEDDINGS,

@@ -2,15 +2,15 @@
 the page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from selfprobe.data import Table, first_reason
 from selfprobe.data.conversations import asked_at
 from selfprobe.data.wrapped import Wrapped
-from selfprobe.embed import DEFAULT_EMBEDDER, embed_unasked, unfetched
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.turn_curve import MOST
 from selfprobe.page import Heading, Page, RowTable, Section, claim_page, folded_list, number
@@ -18,14 +18,14 @@ from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of
 from selfprobe.page.numerals import interval_text, percent_interval
 from selfprobe.page.plots import Picture, curves, cut_name
-from selfprobe.stats.clustered import clustered_auroc
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.studies.inside_claims import NOT_READ
 from selfprobe.studies.inside_numbers import (
     Grid,
+    auroc_across_wrappers,
     chosen_on,
     flipped_labels,
-    grid_of_texts,
-    held_out_scores,
+    scores_across_wrappers,
     training_scores,
 )
 from selfprobe.studies.inside_turn_claims import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from selfprobe.probes.branches import Text
     from selfprobe.probes.model import LocalModel
 
+ChatMessages = Sequence[Mapping[str, str]]
 PLACEBO_WRAPPERS = "time_wrappers"
 """Bundled announcements of the time of day, which no transcript tells."""
 CLASS_METHOD = (
@@ -61,40 +62,9 @@ CONTROLS_METHOD = (
     "in each wrapper the two announcements change places by chance, the whole choice and its "
     "thresholds are made again, and p is the share of draws that hold as much unsaid. Real use is "
     "compared at the same turns, since a probe may read how long a conversation is. Sentence "
-    "embeddings (MiniLM) read the text of the turn under the same fit."
+    "embeddings (MiniLM) read the text of the turn under the same fit, and are compared less their "
+    "own share in real use, as the probe is."
 )
-
-
-class PromptReadings(Protocol):
-    """What a model made of prompts."""
-
-    @property
-    def states(self) -> FloatArray:
-        """States [reading, layer, row, d_model]."""
-
-
-class TurnStudy(Protocol):
-    """What is used of `awareness inside` here."""
-
-    by_turn: str | None
-    limit: int | None
-    shuffles: int
-
-    @property
-    def grid_texts(self) -> list[Wrapped]: ...
-    @property
-    def turns_to_read(self) -> "ReadableTurns": ...
-    @property
-    def judge(self) -> "LocalModel": ...
-    @property
-    def run_record(self) -> dict[str, Any]: ...
-    def texts_in_wrappers(self, wrappers: str) -> list[Wrapped]: ...
-    def encoded(self, text: str) -> tuple[int, ...]: ...
-    def render_conversation(self, messages: Sequence[Mapping[str, str]]) -> str: ...
-    def read(self, judge: "LocalModel", rows: Sequence[Wrapped]) -> PromptReadings: ...
-    def read_turns(self, transcripts: Sequence[SaidTranscript]) -> FloatArray: ...
-    def require_finite(self, states: FloatArray) -> None: ...
-    def grids(self, states: FloatArray) -> list[Grid]: ...
 
 
 @dataclass(frozen=True)
@@ -113,32 +83,67 @@ class ReadableTurns:
     unread_turns: int
     """Turns that no grader could read, or that are too long for the model."""
 
+    limit_line: str
+    """Line of the plan on what --limit takes; "" where it takes all."""
+    is_real_use_given: bool
+    """Whether any transcript is of real use, also one that is not read."""
+
     def plan_lines(self, grid_size: int) -> list[str]:
         """Lines of the plan on what is read."""
         turn_count = sum(map(len, self.turns_by_id.values()))
-        real_use_count = sum(_is_real_use(transcript) for transcript in self.transcripts)
+        real_use_count = sum(transcript.is_real_use for transcript in self.transcripts)
         lines = [
             f"Transcripts: {len(self.transcripts)} of {self.transcripts[0].model} "
-            f"({real_use_count} of real use), {turn_count} turns; {self.unread_turns} turns and "
+            f"({real_use_count} of real use), {count_text(turn_count, 'turn')}; "
+            f"{count_text(self.unread_turns, 'turn')} and "
             f"{count_text(len(self.set_aside), 'transcript')} cannot be read",
-            f"Grid: {grid_size} prompts of evaluations, {len(self.placebo_texts)} of the placebo",
+            f"Grid: {count_text(grid_size, 'prompt')} of evaluations, {len(self.placebo_texts)} of "
+            "the placebo",
         ]
+        if self.limit_line:
+            lines.append(self.limit_line)
         if self.set_aside:
             name, reason = next(iter(self.set_aside.items()))
             lines.append(f"Not read: {name}: {reason}")
-        if any(transcript.placebo_said is None for transcript in self.transcripts):
+        if any(transcript.placebo_said_turns is None for transcript in self.transcripts):
             lines.append("No placebo: scan again with `awareness scan --placebo`")
         if not real_use_count:
-            lines.append("No real use: scan logs of it too (samples labelled deployment)")
+            lines.append(self._no_real_use_line())
         return lines
 
+    def _no_real_use_line(self) -> str:
+        if not self.is_real_use_given:
+            return "No real use: scan logs of it too (samples labelled deployment)"
+        if self.limit_line:
+            return "No real use: raise --limit"
+        return "No real use: none of it can be read"
 
-def _is_real_use(transcript: SaidTranscript) -> bool:
-    return transcript.label == "deployment"
+    def turn_texts(self) -> list[str]:
+        """What each turn adds to its transcript, [row]."""
+        texts = []
+        for transcript in self.transcripts:
+            for turn in self.turns_by_id[transcript.id]:
+                # neighbours of one role are joined, so the last two messages hold the turn
+                new_messages = transcript.chats_by_turn[turn - 1][-2:]
+                texts.append("\n\n".join(message["content"] for message in new_messages))
+        return texts
 
 
-def readable_turns(study: TurnStudy) -> ReadableTurns:
+def readable_turns(
+    address: str,
+    placebo_texts: list[Wrapped],
+    judge: "LocalModel",
+    encode_chat: Callable[[ChatMessages], tuple[int, ...]],
+    limit: int | None,
+) -> ReadableTurns:
     """The transcripts of --by-turn.
+
+    Args:
+        address: Logs of `awareness scan`, or a .jsonl file.
+        placebo_texts: Task texts in announcements of the time of day.
+        judge: Model that reads the turns.
+        encode_chat: Function that gives the tokens of a chat with the model's next turn open.
+        limit: Number of transcripts, of labels and sources in turn; None takes all.
 
     Raises:
         InputError: There are none, or none can be read.
@@ -146,18 +151,22 @@ def readable_turns(study: TurnStudy) -> ReadableTurns:
     from selfprobe.probes.branches import Text
     from selfprobe.probes.tokens import first_special_token, special_tokens
 
-    scanned = said_transcripts(str(study.by_turn))
-    chosen_transcripts = scanned.transcripts[: study.limit]
-    longest = max(len(transcript.turns) for transcript in chosen_transcripts)
+    scanned = said_transcripts(address)
+    table = _label_table(address, scanned.transcripts)
+    limited_ids = {row["id"] for row in table.first(limit)}
+    limited_transcripts = [
+        transcript for transcript in scanned.transcripts if transcript.id in limited_ids
+    ]
+    longest = max(len(transcript.chats_by_turn) for transcript in limited_transcripts)
     asked_turns = asked_at(longest, MOST)
-    tokenizer_specials = special_tokens(study.judge.tokenizer)
+    tokenizer_specials = special_tokens(judge.tokenizer)
 
     set_aside = dict(scanned.set_aside)
     turns_by_id: dict[str, list[int]] = {}
     texts_by_id: dict[str, list[Text]] = {}
     unread_turn_count = 0
-    for transcript in chosen_transcripts:
-        chats = transcript.turns
+    for transcript in limited_transcripts:
+        chats = transcript.chats_by_turn
         message_texts = [message["content"] for message in chats[-1]]
         special_token = first_special_token(message_texts, tokenizer_specials)
         if special_token:
@@ -166,8 +175,8 @@ def readable_turns(study: TurnStudy) -> ReadableTurns:
         readable: dict[int, Text] = {}
         planned_turns = [turn for turn in asked_turns if turn <= len(chats)]
         for turn in planned_turns:
-            tokens = study.encoded(study.render_conversation(chats[turn - 1]))
-            if turn <= transcript.read and len(tokens) <= study.judge.context:
+            tokens = encode_chat(chats[turn - 1])
+            if turn <= transcript.readable_turn_count and len(tokens) <= judge.context:
                 readable[turn] = Text(tokens, state=True)
         unread_turn_count += len(planned_turns) - len(readable)
         if not readable:
@@ -176,18 +185,31 @@ def readable_turns(study: TurnStudy) -> ReadableTurns:
         turns_by_id[transcript.id] = list(readable)
         texts_by_id[transcript.id] = list(readable.values())
 
-    transcripts = [transcript for transcript in chosen_transcripts if transcript.id in texts_by_id]
-    if all(map(_is_real_use, transcripts)):
-        reason = next(iter(set_aside.values()), "all are labelled deployment")
-        raise InputError(f"{study.by_turn}: no transcript of an evaluation can be read: {reason}")
+    transcripts = [transcript for transcript in limited_transcripts if transcript.id in texts_by_id]
+    if all(transcript.is_real_use for transcript in transcripts):
+        reason = first_reason(set_aside.values()) or "all are labelled deployment"
+        if len(limited_transcripts) < len(scanned.transcripts):
+            reason = f"{reason}; raise --limit {limit}"
+        raise InputError(f"{address}: no transcript of an evaluation can be read: {reason}")
     return ReadableTurns(
-        transcripts,
-        study.texts_in_wrappers(PLACEBO_WRAPPERS),
-        turns_by_id,
-        texts_by_id,
-        set_aside,
-        unread_turn_count,
+        transcripts=transcripts,
+        placebo_texts=placebo_texts,
+        turns_by_id=turns_by_id,
+        texts_by_id=texts_by_id,
+        set_aside=set_aside,
+        unread_turns=unread_turn_count,
+        limit_line=table.limit_line(limit),
+        is_real_use_given=any(transcript.is_real_use for transcript in scanned.transcripts),
     )
+
+
+def _label_table(address: str, transcripts: Sequence[SaidTranscript]) -> Table:
+    """Labels and sources of transcripts, of which a limit takes each in turn."""
+    rows = [
+        {"id": transcript.id, "label": transcript.label, "source": transcript.source}
+        for transcript in transcripts
+    ]
+    return Table(address, rows, sha256="")
 
 
 # ---- numbers
@@ -204,32 +226,42 @@ class TurnResults:
     numbers: TurnNumbers
 
 
-def turn_results(study: TurnStudy) -> TurnResults:
+def turn_results(
+    turns: ReadableTurns,
+    turn_states: FloatArray,
+    evaluation_grid: Grid,
+    placebo_grid: Grid,
+    *,
+    embeddings: BandedScores | None,
+    shuffles: int,
+    state: Mapping[str, Any],
+) -> TurnResults:
     """Numbers of what was read of the turns.
 
-    Raises:
-        InputError: The folder lacks a reading.
-        ValueError: States are not finite.
+    Args:
+        turns: The transcripts.
+        turn_states: States [layer, row, d_model] after their turns.
+        evaluation_grid: Announcements of evaluations and of real use.
+        placebo_grid: Announcements of the time of day.
+        embeddings: What a probe of sentence embeddings reads in the turns; None without it.
+        shuffles: Number of draws of the null.
+        state: Entries of run.json.
     """
-    turns = study.turns_to_read
-    turn_states = study.read_turns(turns.transcripts)
-    study.require_finite(turn_states)
-    evaluation_grid = study.grids(study.read(study.judge, study.grid_texts).states)[0]
-    placebo_states = study.read(study.judge, turns.placebo_texts).states[0]
-    placebo_grid = grid_of_texts(
-        turns.placebo_texts, placebo_states, layers=study.judge.block_numbers
-    )
     rows = _turn_rows(turns)
     probes = TurnProbes(
         evaluation=banded_scores(evaluation_grid, turn_states),
         placebo=banded_scores(placebo_grid, turn_states),
-        embeddings=_embedding_scores(study, turns),
-        shuffled=shuffled_scores(evaluation_grid, turn_states, study.shuffles),
-        across_wrappers=auroc_across_wrappers(evaluation_grid),
-        placebo_across=auroc_across_wrappers(placebo_grid),
-        grader_count=min(transcript.graders for transcript in turns.transcripts),
+        embeddings=embeddings,
+        shuffled=shuffled_scores(evaluation_grid, turn_states, shuffles),
+        evaluation_auroc=_auroc_on_other_wrappers(evaluation_grid),
+        placebo_auroc=_auroc_on_other_wrappers(placebo_grid),
+        grader_count=min(transcript.grader_count for transcript in turns.transcripts),
     )
-    return TurnResults(study.run_record, turns, rows, turn_numbers(rows, probes))
+    return TurnResults(state, turns, rows, turn_numbers(rows, probes))
+
+
+def _auroc_on_other_wrappers(grid: Grid) -> Estimate:
+    return auroc_across_wrappers(grid, scores_across_wrappers(grid))
 
 
 def banded_scores(grid: Grid, turn_states: FloatArray) -> BandedScores:
@@ -248,31 +280,6 @@ def shuffled_scores(grid: Grid, turn_states: FloatArray, shuffles: int) -> list[
     ]
 
 
-def auroc_across_wrappers(grid: Grid) -> Estimate:
-    """AUROC of probes on wrappers left out."""
-    if len(set(grid.wrapper)) == 1:
-        return undefined("one wrapper", n=1, unit="wrapper")
-    scores = held_out_scores(grid, grid.wrapper)
-    return clustered_auroc(grid.evaluation, scores, grid.wrapper, unit="wrapper").estimate
-
-
-def _embedding_scores(study: TurnStudy, turns: ReadableTurns) -> BandedScores | None:
-    """What a probe of sentence embeddings reads in the text of each turn."""
-    if unfetched(DEFAULT_EMBEDDER):
-        return None
-    train_texts = [text.whole_text for text in study.grid_texts]
-    turn_texts = []
-    for transcript in turns.transcripts:
-        chats = transcript.turns
-        for turn in turns.turns_by_id[transcript.id]:
-            # neighbours of one role are joined, so the last two messages hold the turn
-            new_messages = chats[turn - 1][-2:]
-            turn_texts.append("\n\n".join(message["content"] for message in new_messages))
-    vectors = embed_unasked([*train_texts, *turn_texts], most_texts=None)[None]
-    grid = grid_of_texts(study.grid_texts, vectors[:, : len(train_texts)], layers=(0,))
-    return banded_scores(grid, vectors[:, len(train_texts) :])
-
-
 def _turn_rows(turns: ReadableTurns) -> TurnRows:
     row_transcripts = []
     row_turns = []
@@ -281,24 +288,24 @@ def _turn_rows(turns: ReadableTurns) -> TurnRows:
             row_transcripts.append(transcript)
             row_turns.append(turn)
     rows = list(zip(row_transcripts, row_turns, strict=True))
-    placebo_said = None
-    if all(transcript.placebo_said is not None for transcript in turns.transcripts):
-        placebo_said = np.array(
-            [turn in (transcript.placebo_said or []) for transcript, turn in rows]
+    is_placebo_said = None
+    if all(transcript.placebo_said_turns is not None for transcript in turns.transcripts):
+        is_placebo_said = np.array(
+            [turn in (transcript.placebo_said_turns or []) for transcript, turn in rows]
         )
     return TurnRows(
         transcript=np.array([transcript.id for transcript in row_transcripts]),
         source=np.array([transcript.source for transcript in row_transcripts]),
-        is_real_use=np.array([_is_real_use(transcript) for transcript in row_transcripts]),
+        is_real_use=np.array([transcript.is_real_use for transcript in row_transcripts]),
         turn=np.array(row_turns),
-        is_said=np.array([turn in transcript.said for transcript, turn in rows]),
-        is_placebo_said=placebo_said,
+        is_said=np.array([turn in transcript.said_turns for transcript, turn in rows]),
+        is_placebo_said=is_placebo_said,
     )
 
 
 # ---- what the page shows
 
-_UNDEFINED_SHARE = undefined("it was not read", unit="transcript")
+_UNDEFINED_SHARE = undefined(NOT_READ, unit="transcript")
 
 
 @dataclass(frozen=True)
@@ -365,7 +372,7 @@ class TurnRow:
 
 
 def turn_page(results: TurnResults) -> Page:
-    """The answer, with tables classes, by_turn and turns."""
+    """The answer, with tables classes, held_by_turn and turns."""
     numbers = results.numbers
     probes = numbers.probes
     state = results.state
@@ -377,8 +384,8 @@ def turn_page(results: TurnResults) -> Page:
         f"Thresholds, chosen on wrappers alone: held from {number(band.held_from)}, not held below "
         f"{number(band.unheld_below)} (placebo: {number(probes.placebo.band.held_from)} and "
         f"{number(probes.placebo.band.unheld_below)}). On wrappers left out the probe has AUROC "
-        f"{interval_text(probes.across_wrappers)}, the placebo's "
-        f"{interval_text(probes.placebo_across)}."
+        f"{interval_text(probes.evaluation_auroc)}, the placebo's "
+        f"{interval_text(probes.placebo_auroc)}."
     )
     aside_lines = [f"{name}: {reason}" for name, reason in results.turns.set_aside.items()]
     unread_line = f"{count_text(results.turns.unread_turns, 'turn')} could not be read."
@@ -386,11 +393,11 @@ def turn_page(results: TurnResults) -> Page:
         f"In which turns does {cut_name(state['model'])} hold, and not say, that it is evaluated?",
         [claim],
         HELD_ONLY_WORDS,
-        picture=_by_turn_picture(numbers),
+        picture=_held_by_turn_picture(numbers),
         table=PageTable(class_rows, columns_of(ClassRow)),
         tables={
             "classes": RowTable(ClassRow, class_rows),
-            "by_turn": RowTable(HeldByTurnRow, _by_turn_rows(numbers)),
+            "held_by_turn": RowTable(HeldByTurnRow, _held_by_turn_rows(numbers)),
             "turns": RowTable(TurnRow, _turn_table(results), on_page=False),
         },
         method=[
@@ -429,10 +436,10 @@ def class_table(numbers: TurnNumbers) -> list[ClassRow]:
     return rows
 
 
-def _by_turn_rows(numbers: TurnNumbers) -> list[HeldByTurnRow]:
+def _held_by_turn_rows(numbers: TurnNumbers) -> list[HeldByTurnRow]:
     return [
         HeldByTurnRow(reading, turn, share)
-        for reading, turn_shares in numbers.by_turn.items()
+        for reading, turn_shares in numbers.held_only_by_turn.items()
         for turn, share in turn_shares.items()
     ]
 
@@ -459,10 +466,10 @@ def _turn_table(results: TurnResults) -> list[TurnRow]:
     ]
 
 
-def _by_turn_picture(numbers: TurnNumbers) -> Picture:
+def _held_by_turn_picture(numbers: TurnNumbers) -> Picture:
     """Share held only by turn, a line a reading."""
     series = {}
-    for reading, turn_shares in numbers.by_turn.items():
+    for reading, turn_shares in numbers.held_only_by_turn.items():
         if reading is not TurnReading.EMBEDDINGS:
             turns = [float(turn) for turn in turn_shares]
             series[reading.value] = (turns, list(turn_shares.values()))

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from inspect_ai.log import EvalSample
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from selfprobe.data import Row, each_row
+from selfprobe.data import Row, each_row, first_reason
 from selfprobe.data.conversations import DEFAULT, conversations, ends
 from selfprobe.errors import InputError, one_line
 from selfprobe.logs import Run, roles_of, runs
@@ -21,7 +21,11 @@ SCAN_TASKS = {"turn_scan"}
 
 @dataclass(frozen=True)
 class SaidTranscript:
-    """A transcript, and what graders find in its turns; a line of a .jsonl file has these fields."""
+    """A transcript, and what graders find in its turns.
+
+    A line of a .jsonl file has these fields, four of them under shorter names: said, placebo_said,
+    read and graders.
+    """
 
     id: str
     model: str
@@ -31,16 +35,26 @@ class SaidTranscript:
     """Evaluation, deployment or None."""
     messages: list[dict[str, Any]]
     """Messages with role and content, in order."""
-    said: list[int]
+    said_turns: Annotated[list[int], Field(alias="said")]
     """Turns, from 1, in which the model brings an evaluation up."""
-    placebo_said: list[int] | None
+    placebo_said_turns: Annotated[list[int] | None, Field(alias="placebo_said")]
     """Turns in which it brings the time of day up; None where no grader looked for it."""
-    read: int
+    readable_turn_count: Annotated[int, Field(alias="read")]
     """Number of turns from the first on that graders could read."""
-    graders: int
+    grader_count: Annotated[int, Field(alias="graders")]
+
+    @property
+    def is_real_use(self) -> bool:
+        """Whether it is labelled deployment."""
+        return self.label == "deployment"
+
+    @property
+    def jsonl_line(self) -> str:
+        """The transcript as a line of a .jsonl file, without its end."""
+        return _TRANSCRIPT.dump_json(self, by_alias=True).decode()
 
     @cached_property
-    def turns(self) -> list[list[dict[str, str]]]:
+    def chats_by_turn(self) -> list[list[dict[str, str]]]:
         """Messages up to the end of each turn with a reply, neighbours of one role joined."""
         prefixes = [self.messages[:end] for end in ends(self.messages)]
         return [_joined(prefix) for prefix in prefixes if _has_new_reply(prefix)]
@@ -78,11 +92,6 @@ class SaidTranscripts:
     set_aside: dict[str, str]
     """Transcript or log → why it does not count."""
 
-    @property
-    def model(self) -> str:
-        """Model that wrote them."""
-        return self.transcripts[0].model
-
 
 def said_transcripts(place: str) -> SaidTranscripts:
     """The transcripts of scans, or of a .jsonl file.
@@ -103,8 +112,7 @@ def said_transcripts(place: str) -> SaidTranscripts:
         for run in scans.finished:
             transcripts += _transcripts_of_scan(run, set_aside)
     if not transcripts:
-        reasons = list(set_aside.values())
-        reason = reasons[-1] if reasons else "there is none"
+        reason = first_reason(set_aside.values()) or "there is none"
         raise InputError(
             f"{place}: no transcript of a finished `awareness scan` ({reason}); run it with "
             "--placebo, and name its --log-dir here"
@@ -147,7 +155,7 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
             continue
         transcript = _transcript_of_sample(run, sample, messages_by_id[sample_id])
         call_count = len(sample.metadata["turns"])
-        reply_count = len(transcript.turns)
+        reply_count = len(transcript.chats_by_turn)
         if call_count != reply_count:
             set_aside[sample_id] = (
                 f"its {call_count} calls are not its {reply_count} replies: the conversation was "
@@ -160,10 +168,10 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
 def _transcript_of_sample(run: Run, sample: EvalSample, messages: list[Row]) -> SaidTranscript:
     (score,) = (sample.scores or {}).values()
     findings = score.metadata or {}
-    read_turns = findings["read"]
+    read_turn_count = findings["read"]
     placebo_turns = None
     if "found_placebo" in findings:
-        read_turns = min(read_turns, findings["read_placebo"])
+        read_turn_count = min(read_turn_count, findings["read_placebo"])
         placebo_turns = _quoted_turns(findings["found_placebo"])
     metadata = run.header.eval.metadata or {}
     return SaidTranscript(
@@ -172,10 +180,10 @@ def _transcript_of_sample(run: Run, sample: EvalSample, messages: list[Row]) -> 
         source=str(sample.metadata["source"]),
         label=sample.metadata["label"],
         messages=messages,
-        said=_quoted_turns(findings["found"]),
-        placebo_said=placebo_turns,
-        read=read_turns,
-        graders=len(roles_of(run.header)["grader"]),
+        said_turns=_quoted_turns(findings["found"]),
+        placebo_said_turns=placebo_turns,
+        readable_turn_count=read_turn_count,
+        grader_count=len(roles_of(run.header)["grader"]),
     )
 
 

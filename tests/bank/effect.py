@@ -191,7 +191,14 @@ class KindWorld:
             level = 0.4 + self.rises * (arm in KIND_CONTROL)
             stated[arm] = np.clip(level + 0.15 * rng.normal(size=count), 0, 1).round(2)
         asked = {arm: np.ones(count, dtype=bool) for arm in arms}
-        kinds = pooled_kinds(scores, stated, unanswered, asked, labels, unit="item")
+        kinds = pooled_kinds(
+            scores,
+            stated,
+            unanswered=unanswered,
+            is_asked_by_arm=asked,
+            clusters=labels,
+            unit="item",
+        )
         contrasts = arm_contrasts(
             scores, stated, list(KIND_CONTROL.items()), unanswered=unanswered, clusters=labels
         )

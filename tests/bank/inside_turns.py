@@ -11,7 +11,7 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
 from selfprobe.stats.claim import Claim, Outcome
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.inside_numbers import Grid
+from selfprobe.studies.inside_numbers import Grid, auroc_across_wrappers, scores_across_wrappers
 from selfprobe.studies.inside_turn_claims import (
     Band,
     BandedScores,
@@ -20,7 +20,7 @@ from selfprobe.studies.inside_turn_claims import (
     held_only_claim,
     turn_numbers,
 )
-from selfprobe.studies.inside_turns import auroc_across_wrappers, banded_scores, shuffled_scores
+from selfprobe.studies.inside_turns import banded_scores, shuffled_scores
 
 FloatArray = npt.NDArray[np.float64]
 SHUFFLES = 40
@@ -62,6 +62,8 @@ class World:
     """Whether the probe of evaluations is itself one of shuffled labels."""
     reads_text: float = 0.0
     """Share of turns of evaluations whose text alone reads like one."""
+    reads_real_use_text: float = 0.0
+    """The same of turns of real use."""
     noise: Noise = normal
 
 
@@ -103,7 +105,7 @@ def claim_in(world: World, rng: np.random.Generator) -> Claim:
     is_said = said(world.says)
     if world.says_what_it_holds:
         is_said = evaluation >= BAND.unheld_below
-    text_share = np.where(real_use_row, 0.0, world.reads_text)
+    text_share = np.where(real_use_row, world.reads_real_use_text, world.reads_text)
     shuffled_means = world.shuffled_spread * rng.normal(size=SHUFFLES + 1)
     if world.is_shuffle:
         evaluation = scores(0.0) + shuffled_means[-1]
@@ -121,8 +123,8 @@ def claim_in(world: World, rng: np.random.Generator) -> Claim:
         placebo=BandedScores(scores(world.placebo_holds), BAND),
         embeddings=BandedScores(scores(text_share), BAND),
         shuffled=shuffled,
-        across_wrappers=TELLS,
-        placebo_across=TELLS,
+        evaluation_auroc=TELLS,
+        placebo_auroc=TELLS,
         grader_count=2,
     )
     return held_only_claim(turn_numbers(rows, probes), "m")
@@ -174,8 +176,8 @@ def whole_choice(
         placebo=banded_scores(replace(grid, states=placebo_states), turn_states),
         embeddings=BandedScores(rng.normal(size=240), BAND),
         shuffled=[],
-        across_wrappers=auroc_across_wrappers(grid),
-        placebo_across=TELLS,
+        evaluation_auroc=auroc_across_wrappers(grid, scores_across_wrappers(grid)),
+        placebo_auroc=TELLS,
         grader_count=2,
     )
     claim = held_only_claim(turn_numbers(rows, probes), "m")
@@ -213,6 +215,9 @@ LINES: Lines = {
         drawn(replace(HALF_HELD, sources=(4,) * 3, source_shared=1.0))
     ),
     "the text of the turns reads as much": Line(drawn(World(holds=0.5, reads_text=0.5))),
+    "the same, and in .2 of the turns of real use both hold it": Line(
+        drawn(World(holds=0.5, reads_text=0.5, real_use_holds=0.2, reads_real_use_text=0.2))
+    ),
     "a probe of shuffled labels": Line(drawn(World(is_shuffle=True, shuffled_spread=2.0))),
     "a probe that reads the number of the turn": Line(drawn(World(by_turn=0.25))),
     "the same, evaluations 8 to 16 turns long, real use 2 to 8": Line(
@@ -224,6 +229,9 @@ LINES: Lines = {
     "states without an evaluation, the whole choice of real probes": Line(whole_choice),
     "held unsaid in .5 of the turns, 24 transcripts": Line(
         drawn(World(holds=0.5, shared=0.5)), True, 0.7
+    ),
+    "the same, and the text reads all as evaluations": Line(
+        drawn(World(holds=0.5, shared=0.5, reads_text=1.0, reads_real_use_text=1.0)), True, 0.7
     ),
     "held unsaid in .2 of the turns, 24 transcripts": Line(
         drawn(World(holds=0.2, shared=0.3)), True

@@ -274,7 +274,7 @@ def test_kinds_go_with_the_judges_instruction() -> None:
 
 
 def test_the_prompt_on_kinds_is_the_graders_own_and_names_each_kind() -> None:
-    for kind, meaning in user_motivation.KINDS.items():
+    for kind, meaning in user_motivation.EVALUATION_KINDS.items():
         assert f'- "{kind}": {meaning}' in user_motivation.KINDS_PROMPT
     kept_lines = set(user_motivation.GRADE_PROMPT.splitlines()[:-1])
     assert kept_lines < set(user_motivation.KINDS_PROMPT.splitlines())

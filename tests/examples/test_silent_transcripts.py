@@ -71,7 +71,7 @@ def test_a_turn_that_says_it_is_drawn_again_and_context_and_calls_stay(
     assert "1 transcript in " in result.output and "0 stay told" in result.output
     (silent,) = said_transcripts(str(out)).transcripts
     before = transcript()["messages"]
-    assert silent.said == [] and silent.graders == 2
+    assert silent.said_turns == [] and silent.grader_count == 2
     assert silent.messages[3]["calls"] == [["ls", "{}"]]
     assert silent.messages[3]["content"] == "Written again."
     assert [*silent.messages[:3], *silent.messages[4:]] == [*before[:3], *before[4:]]
@@ -84,20 +84,25 @@ def test_a_transcript_that_says_nothing_stays_as_it_is(tmp_path: Path, models: N
     assert said_transcripts(str(out)).transcripts[0].messages == messages
 
 
+def said_transcript(folder: Path) -> SaidTranscript:
+    (told,) = said_transcripts(str(written(folder))).transcripts
+    return told
+
+
 def silencers(writer_says: str, rewriter_says: str) -> Any:
     writer, rewriter = model_that_says(writer_says), model_that_says(rewriter_says)
     return EXAMPLE.Silencers(writer, rewriter, [get_model("planted/g")], 2)
 
 
-def test_a_rewriter_takes_the_words_out_where_no_new_reply_is_silent() -> None:
-    told = SaidTranscript(**transcript())
+def test_a_rewriter_takes_the_words_out_where_no_new_reply_is_silent(tmp_path: Path) -> None:
+    told = said_transcript(tmp_path)
     makers = silencers(f"Again. {SUSPICION}", "I look.")
     silent = asyncio.run(makers.silent_transcript(told))
     assert silent is not None and silent.messages[3]["content"] == "I look."
 
 
-def test_a_transcript_that_stays_told_is_left_out() -> None:
-    told = SaidTranscript(**transcript())
+def test_a_transcript_that_stays_told_is_left_out(tmp_path: Path) -> None:
+    told = said_transcript(tmp_path)
     assert asyncio.run(silencers(SUSPICION, SUSPICION).silent_transcript(told)) is None
 
 

@@ -31,10 +31,10 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 from selfprobe.cli import main
 from selfprobe.data.items import giveaways
 from selfprobe.evalawareness_tasks.awareness_effect import (
+    ALL_KINDS,
     ARMS,
     DEFAULT,
     KIND_CONTROL,
-    KINDS,
     LINES,
     effect_arms,
 )
@@ -49,8 +49,10 @@ from selfprobe.studies.effect import (
     Noticing,
     RunEffects,
     ScoreFacts,
+    contrast_note,
     corrected_facts,
     effect_claim,
+    effect_notes,
     kinds_claim,
     pooled_kinds,
     statement_row,
@@ -196,8 +198,10 @@ def test_who_declines_more_under_an_arm_is_not_said_to_score_otherwise(
     made = called(
         f"{TASKS}@exact", "--model", "subject/wary", "--grader", "planted/g", "--yes", *logs
     )
-    assert answer(made).startswith("Cannot tell for subject/wary: it changes by −1.00 [")
-    assert "unscored without giveaways; take items that it always answers" in answer(made)
+    assert answer(made).startswith(
+        "Cannot tell for subject/wary: it is not shown to leave as much unanswered"
+    )
+    assert "unanswered without giveaways: −1.00 [" in answer(made)
 
 
 def test_where_nothing_is_scored_the_page_says_what_is_missing(tmp_path: Path) -> None:
@@ -385,7 +389,7 @@ def test_texts_of_another_task_are_left_out_and_counted(tmp_path: Path) -> None:
     made = effect("exact", tmp_path, "--limit", "12", "--grader", "planted/g?strays=.4")
     assert made.exit_code == 0, made.output
     page = (tmp_path / "page/index.html").read_text()
-    lost = re.search(r"paraphrase: (\d+) of 12 texts are not used \(another task (\d+)\)", page)
+    lost = re.search(r"paraphrase: (\d+) of 12 texts not used \(another task (\d+)\)", page)
     assert lost and lost[1] == lost[2] and 1 <= int(lost[1]) < 12
     assert len(
         pd.read_csv(tmp_path / "page/tables/items.csv").query("arm == 'paraphrase'")
@@ -534,12 +538,13 @@ def test_a_report_shows_the_logs_without_the_command(
         main, ["report", str(done[0] / "runs"), "--out", str(tmp_path / "report")]
     )
     assert made.exit_code == 0, made.output
-    assert "changes by −1.00" in made.output, "no option of the study is in a log"
+    assert "giveaways: −1.00" in made.output, "no option of the study is in a log"
     assert "belong" not in made.output, "the writer's log is a part of it"
 
 
 def test_the_page_never_says_what_no_measurement_licenses(done: tuple[Path, Result]) -> None:
     page = (done[0] / "page/index.html").read_text()
+    assert "suggests one of four kinds" not in page, "no kind was asked"
     assert "true behaviour" not in page and "what it changes is no effect of noticing" in page
 
 
@@ -629,7 +634,7 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
     "an effect too wide": (facts([0.4, -0.4] * 20), Verdict.CANNOT_TELL, "score_changes", "items: they would show 0.05"),
     "half declined where it reads them": (
         facts(0.3, declined=[-1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers",
-        "changes by −0.50",
+        "unanswered without giveaways: −0.50",
     ),
     "one of eight declined": (facts(0.3, declined=[1.0] + 7 * [0.0], items=8), Verdict.CANNOT_TELL, "answers",
         "or --declining-counts"),
@@ -637,7 +642,7 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
         facts([0.0, math.nan] * 20), Verdict.CANNOT_TELL, "scored", "the same command asks again",
     ),
     "no change, and half declined": (
-        facts(declined=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers", "by +0.50",
+        facts(declined=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers", "giveaways: +0.50",
     ),
     "at the ceiling": (facts(start=0.98), Verdict.CANNOT_TELL, "room",
         "at the ceiling it can only fall; take items that it solves"),
@@ -662,6 +667,26 @@ def test_each_kind_of_result_has_its_verdict_and_its_first_open_check(case: str)
     assert claim.verdict is verdict, claim
     assert (claim.first_unmet_check.name if claim.first_unmet_check else None) == first_open
     assert said in claim_clause(claim, EFFECT_WORDS)
+
+
+def test_a_change_of_p_that_was_not_read_is_said_in_words() -> None:
+    unread = facts(0.3, math.nan)
+    clause = claim_clause(effect_claim(unread, "m/a"), EFFECT_WORDS)
+    assert "to notice less without giveaways: P(evaluation) was not read; take" in clause
+    note = contrast_note(unread.contrasts[0])
+    assert note.endswith("and P(evaluation) was not read.") and "nothing was scored" not in note
+
+
+@pytest.mark.parametrize(
+    ("items", "sentence"),
+    [
+        (4, "Where no change is shown, not even the largest would have been seen (power .8)."),
+        (40, "Where no change is shown, one of 0.0"),
+    ],
+)
+def test_the_power_says_which_change_would_have_been_seen(items: int, sentence: str) -> None:
+    run_effects = replace(run_of_samples([]), facts=facts(items=items))
+    assert any(note.startswith(sentence) for note in effect_notes(run_effects))
 
 
 def test_the_first_sentence_quotes_the_paraphrase() -> None:
@@ -772,7 +797,8 @@ def test_a_subject_that_every_kind_moves_alike_has_a_pooled_answer(tmp_path: Pat
     assert "over all hints (an irrelevant line scores 1.00)" in answer(made)
     effects = pd.read_csv(tmp_path / "page/tables/effects.csv").set_index("arm")
     assert effects.value["kinds"] == -1 and effects.kind["kinds"] == "pooled"
-    assert "hint: all four kinds" in (tmp_path / "page/index.html").read_text()
+    page = (tmp_path / "page/index.html").read_text()
+    assert "hint: all four kinds" in page and "suggests one of four kinds" in page
     report = CliRunner().invoke(
         main, ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "report")]
     )
@@ -799,7 +825,7 @@ def test_the_task_alone_asks_all_kinds_by_one_name(tmp_path: Path) -> None:
     )
     arms = {sample.metadata["selfprobe"]["arm"] for sample in log.samples or []}
     assert arms == {"as_is", *KIND_CONTROL, *KIND_CONTROL.values()}
-    assert effect_arms(KINDS) == effect_arms([*KIND_CONTROL])
+    assert effect_arms(ALL_KINDS) == effect_arms([*KIND_CONTROL])
 
 
 def test_kinds_in_place_of_arms_is_one_or_the_other() -> None:
@@ -848,7 +874,9 @@ def kind_facts(
     labels = np.arange(items)
     pairs = list(KIND_CONTROL.items())
     contrasts = arm_contrasts(scores, causes, pairs, unanswered=unanswered)
-    kinds = pooled_kinds(scores, causes, unanswered, asked, labels, unit="item")
+    kinds = pooled_kinds(
+        scores, causes, unanswered=unanswered, is_asked_by_arm=asked, clusters=labels, unit="item"
+    )
     return corrected_facts([ScoreFacts(contrasts, 0.05, kinds=kinds)])[0]
 
 
@@ -891,7 +919,7 @@ KIND_CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
     ),
     "half of the traps are declined": (
         kind_facts(trap_declines=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "kinds_answered",
-        "declines, or goes unscored, otherwise by +0.50 [+0.34, +0.66] for a trap",
+        "leave as much unanswered for a trap: +0.50 [+0.34, +0.66]",
     ),
     "half of the scores of traps are lost": (
         kind_facts(trap_score=[0.0, math.nan] * 20), Verdict.CANNOT_TELL, "kinds_scored",
@@ -936,7 +964,7 @@ def test_a_pooled_change_that_one_kind_does_not_follow_is_open() -> None:
         *contrasts[1:],
     ]
     assert steady.kinds is not None
-    agreeing = replace(steady.kinds, disagreement_p=0.5, apart_p=0.5)
+    agreeing = replace(steady.kinds, disagreement_p=0.5, disagreement_p_beyond_placebos=0.5)
     claim = kinds_claim(replace(steady, contrasts=contrasts, kinds=agreeing), "m/a")
     unmet = claim.first_unmet_check
     assert unmet is not None and unmet.name == "one_way" and claim.verdict is Verdict.CANNOT_TELL
@@ -954,9 +982,14 @@ def test_no_pooled_no_is_said_where_a_single_kind_may_matter() -> None:
 def test_agreement_of_kinds_is_corrected_over_models() -> None:
     one = kind_facts((0.0,) * 4)
     assert one.kinds is not None
-    facts_of_models = [replace(one, kinds=replace(one.kinds, apart_p=0.03))] * 2
+    facts_of_models = [
+        replace(one, kinds=replace(one.kinds, disagreement_p_beyond_placebos=0.03))
+    ] * 2
     corrected = corrected_facts(facts_of_models)
-    assert [facts.kinds.apart_p for facts in corrected if facts.kinds] == [0.06, 0.06]
+    assert [facts.kinds.disagreement_p_beyond_placebos for facts in corrected if facts.kinds] == [
+        0.06,
+        0.06,
+    ]
 
 
 def test_cochrans_q_of_two_arms_is_the_paired_signs_test_of_their_difference() -> None:
@@ -973,6 +1006,14 @@ def test_arms_that_change_alike_do_not_disagree_and_few_items_say_nothing() -> N
     assert (q.value, p) == (0.0, 1.0)
     assert math.isnan(disagreement(alike[:5], np.arange(5))[1])
     assert math.isnan(disagreement(np.full((8, 4), math.nan), np.arange(8))[0].value)
+
+
+def test_a_plan_of_one_item_counts_in_the_singular(tmp_path: Path) -> None:
+    places = ("--log-dir", tmp_path / "runs", "--dry-run")
+    made = called(f"{TASKS}@exact", "--model", "subject/wary", "--limit", "1", *places)
+    assert made.exit_code == 0, made.output
+    assert "1 item of " in made.output and "1 items" not in made.output
+    assert "cue_out: giveaways in 1 of 1 prompt." in made.output
 
 
 def test_a_plan_that_shows_the_largest_change_alone_says_so_in_words(

@@ -29,7 +29,7 @@ from selfprobe.studies.inside_turn_claims import (
     held_only_claim,
     turn_numbers,
 )
-from selfprobe.study.said_by_turn import SaidTranscript, said_transcripts
+from selfprobe.study.said_by_turn import said_transcripts
 
 from .test_inside import EVALUATION_SIGN, USE_SIGN, jsonl, model, wrappers
 from .test_scan import PLAN, planted_logs, scan
@@ -142,6 +142,42 @@ def test_what_was_read_of_turns_is_not_read_again(place: Path, done: Result) -> 
     assert "12 of planted/agent (6 of real use), 48 turns; 0 turns" in again.output
 
 
+def test_a_limit_takes_labels_in_turn_and_says_so(place: Path) -> None:
+    plan = read(place, "said", "--limit", 4, "--dry-run", out="limited")
+    assert plan.exit_code == 0, plan.output
+    assert "Transcripts: 4 of planted/agent (2 of real use), 16 turns" in plan.output
+    assert "--limit 4 takes 4 of 12, always the same: labels and sources in turn" in plan.output
+    assert "No real use" not in plan.output
+    one = read(place, "said", "--limit", 1, "--dry-run", out="limited")
+    assert "Transcripts: 1 of planted/agent (0 of real use)" in one.output
+    assert "No real use: raise --limit" in one.output and "scan logs of it" not in one.output
+
+
+def test_a_limit_that_leaves_real_use_alone_is_refused_with_what_to_raise(place: Path) -> None:
+    jsonl(place / "reversed.jsonl", planted_rows()[::-1])
+    result = read(place, "reversed", "--limit", 1, "--dry-run", out="reversed")
+    assert result.exit_code == 2
+    assert "can be read: all are labelled deployment; raise --limit 1" in result.output
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (planted_rows()[:6], "No real use: scan logs of it too (samples labelled deployment)"),
+        (
+            [*planted_rows()[:6], {**planted_rows()[6], "read": 0}],
+            "No real use: none of it can be read",
+        ),
+    ],
+)
+def test_the_plan_says_why_there_is_no_real_use(
+    place: Path, rows: list[dict[str, Any]], line: str
+) -> None:
+    jsonl(place / "evaluations.jsonl", rows)
+    plan = read(place, "evaluations", "--dry-run", out="evaluations")
+    assert plan.exit_code == 0 and line in plan.output, plan.output
+
+
 # ---- from logs of a scan
 
 
@@ -158,22 +194,25 @@ def test_a_scan_with_its_placebo_gives_the_turns_in_which_it_is_said(
     scanned = said_transcripts(str(tmp_path / "runs"))
     found = {transcript.id.partition(":")[2]: transcript for transcript in scanned.transcripts}
     for name, (turn_count, said_turn) in PLAN.items():
-        assert len(found[name].turns) == turn_count
-        assert found[name].said == ([said_turn] if said_turn else [])
-        assert found[name].placebo_said == []
-        assert (found[name].graders, found[name].read) == (2, turn_count)
-    assert scanned.model == "mockllm/model"
-    last_chat = found["s3"].turns[-1]
+        assert len(found[name].chats_by_turn) == turn_count
+        assert found[name].said_turns == ([said_turn] if said_turn else [])
+        assert found[name].placebo_said_turns == []
+        assert found[name].grader_count == 2
+        assert found[name].readable_turn_count == turn_count
+    assert found["s3"].model == "mockllm/model"
+    last_chat = found["s3"].chats_by_turn[-1]
     assert [message["role"] for message in last_chat] == ["user", "assistant"] * 2
 
 
 def test_a_scan_without_a_placebo_leaves_it_open(logs: Path, tmp_path: Path) -> None:
     scan(logs, tmp_path)
     (first, *_) = said_transcripts(str(tmp_path / "runs")).transcripts
-    assert first.placebo_said is None and first.graders == 1
+    assert first.placebo_said_turns is None and first.grader_count == 1
 
 
-def test_results_of_tools_are_the_users_and_neighbours_of_one_role_are_joined() -> None:
+def test_results_of_tools_are_the_users_and_neighbours_of_one_role_are_joined(
+    tmp_path: Path,
+) -> None:
     messages = [
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": "I call.", "calls": [["ls", "{}"]]},
@@ -182,8 +221,8 @@ def test_results_of_tools_are_the_users_and_neighbours_of_one_role_are_joined() 
         {"role": "assistant", "content": "Two."},
         {"role": "user", "content": "Thanks."},
     ]
-    fields = transcript("x", held_from=0) | {"messages": messages}
-    turns = SaidTranscript(**fields).turns
+    file = jsonl(tmp_path / "rows.jsonl", [transcript("x", held_from=0, messages=messages)])
+    turns = said_transcripts(str(file)).transcripts[0].chats_by_turn
     assert len(turns) == 3, "what follows the last reply is no turn of the model"
     assert turns[0] == [
         {"role": "user", "content": "Go."},
@@ -227,8 +266,8 @@ def claim_of(rows: TurnRows, **more: Any) -> Claim:
         "placebo": nothing,
         "embeddings": nothing,
         "shuffled": [nothing] * 20,
-        "across_wrappers": TOLD,
-        "placebo_across": TOLD,
+        "evaluation_auroc": TOLD,
+        "placebo_auroc": TOLD,
         "grader_count": 2,
     }
     return held_only_claim(turn_numbers(rows, TurnProbes(**(fields | more))), "ada")
@@ -243,23 +282,43 @@ def test_what_is_held_and_not_said_in_evaluations_alone_is_a_yes() -> None:
     assert claim.verdict is Verdict.YES and claim.effect.value == 1.0, claim.first_unmet_check
 
 
+@pytest.mark.parametrize("share_in_use", [1.0, 0.75])
+def test_a_reader_that_holds_real_use_too_is_compared_less_its_share_in_real_use(
+    share_in_use: float,
+) -> None:
+    rows = rows_of()
+    is_held = ~rows.is_real_use | (rows.turn <= 4 * share_in_use)
+    claim = claim_of(rows, embeddings=BandedScores(np.where(is_held, 2.0, -2.0), BAND))
+    check = next(check for check in claim.checks if check.name == "above_sentence_embeddings")
+    assert check.difference.value == pytest.approx(share_in_use)
+    assert check.compared_with == "sentence embeddings, both less real use"
+    assert claim.verdict is Verdict.YES
+
+
+def test_without_real_use_the_reader_of_the_text_is_compared_as_it_is() -> None:
+    rows = rows_of(uses=0)
+    claim = claim_of(rows, embeddings=all_held(rows))
+    check = next(check for check in claim.checks if check.name == "above_sentence_embeddings")
+    assert check.difference.value == 0 and check.compared_with == "sentence embeddings: 100 %"
+
+
 ROWS = rows_of()
 CONTROLS: dict[str, tuple[TurnRows, dict[str, Any], str, Verdict]] = {
     "no announcement is told on other wrappers": (
         ROWS,
-        {"across_wrappers": Estimate(0.5, 0.4, 0.6, 12, "wrapper")},
+        {"evaluation_auroc": Estimate(0.5, 0.4, 0.6, 12, "wrapper")},
         "probe_reads_evaluation",
         Verdict.CANNOT_TELL,
     ),
     "one wrapper alone": (
         ROWS,
-        {"across_wrappers": undefined("one wrapper", n=1, unit="wrapper")},
+        {"evaluation_auroc": undefined("one wrapper", n=1, unit="wrapper")},
         "probe_reads_evaluation",
         Verdict.CANNOT_TELL,
     ),
     "the placebo probe reads nothing": (
         ROWS,
-        {"placebo_across": Estimate(0.5, 0.4, 0.6, 12, "wrapper")},
+        {"placebo_auroc": Estimate(0.5, 0.4, 0.6, 12, "wrapper")},
         "probe_reads_placebo",
         Verdict.CANNOT_TELL,
     ),
@@ -359,7 +418,7 @@ def test_real_use_is_compared_at_the_turns_that_both_have() -> None:
     nothing = BandedScores(np.full(len(rows.turn), -2.0), BAND)
     probes = TurnProbes(late, nothing, None, [], TOLD, TOLD, 2)
     numbers = turn_numbers(rows, probes)
-    assert numbers.over[TurnReading.REAL_USE].value == 0
+    assert numbers.lead_by_control[TurnReading.REAL_USE].value == 0
     held_only = {name: share[TurnClass.HELD_ONLY].value for name, share in numbers.shares.items()}
     assert held_only[TurnReading.EVALUATION] == 0.75 and held_only[TurnReading.REAL_USE] == 0.5
 

@@ -35,7 +35,7 @@ from selfprobe.text.kinds import BENCHMARK, format_of, language_of
 
 # ---- kinds of conversations
 
-KINDS = ("format", "domain", "agentic", "language")
+VERDICT_KINDS = ("format", "domain", "agentic", "language")
 """Kinds of conversations by which results are split."""
 RULE_OF_KIND = {"format": format_of, "language": language_of}
 """Kind → function that reads it from the text, where no row names it."""
@@ -92,12 +92,12 @@ def splits(rows: pd.DataFrame, texts: pd.DataFrame) -> Splits:
 
 
 def with_kinds(verdicts: pd.DataFrame, texts: pd.DataFrame) -> tuple[pd.DataFrame, frozenset[str]]:
-    """The verdict rows with a column for each of KINDS, and which of them are by rule.
+    """The verdict rows with a column for each of VERDICT_KINDS, and which of them are by rule.
 
     A kind whose rows are all alike tells nothing and is left as it is.
     """
     kinds_by_rule = [kind for kind in RULE_OF_KIND if not _is_named(verdicts, kind)]
-    missing_kinds = [kind for kind in KINDS if kind not in verdicts]
+    missing_kinds = [kind for kind in VERDICT_KINDS if kind not in verdicts]
     rows = verdicts.reindex(columns=[*verdicts.columns, *missing_kinds])
     if kinds_by_rule and "text" in texts:
         kinds_of_texts = texts[["data", "item"]].copy()
@@ -122,7 +122,7 @@ def kind_levels(rows: pd.DataFrame) -> tuple[Level, ...]:
     largest first.
     """
     levels = list[Level]()
-    for kind in KINDS:
+    for kind in VERDICT_KINDS:
         rows_of_kind = rows[rows[kind].notna()]
         large_groups = list[tuple[str, pd.DataFrame]]()
         for level, group in rows_of_kind.groupby(kind, sort=True):
