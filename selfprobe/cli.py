@@ -192,14 +192,16 @@ class Selfprobe(click.Group):
         except click.ClickException as error:
             _end(f"Error: {error.format_message()}", error.exit_code)
         except _user_errors() as error:
-            from selfprobe.errors import LONGEST_OWN_MESSAGE, RunError, one_line
+            from selfprobe.errors import LONGEST_OWN_MESSAGE, InputError, RunError, one_line
             from selfprobe.errors.output import with_typed_paths
 
             message = with_typed_paths(one_line(error, longest=LONGEST_OWN_MESSAGE))
-            _end(
-                f"Error: {message}",
-                FAILED_STATUS if isinstance(error, RunError) else WRONG_INPUT_STATUS,
-            )
+            status = WRONG_INPUT_STATUS
+            if isinstance(error, RunError):
+                status = FAILED_STATUS
+            elif isinstance(error, InputError):
+                status = error.exit_status
+            _end(f"Error: {message}", status)
         sys.exit(status if isinstance(status, int) else 0)
 
     @contextmanager

@@ -251,6 +251,19 @@ def test_another_task_is_refused_with_status_3(
     assert done.exit_code == 3 and said in done.output
 
 
+def test_a_run_of_another_task_beside_the_baselines_is_refused_everywhere(
+    write: Write, baseline: str, tmp_path: Path
+) -> None:
+    junit = tmp_path / "junit.xml"
+    logs = [write("now"), write("further", task="other")]
+    done = check(*logs, "--baseline", baseline, "--junit", junit, "--github")
+    assert done.exit_code == 3
+    assert "other of planted/a  refused: it is not in the baseline; save a new" in done.output
+    assert "::error title=other of planted/a::refused: it is not" in done.output
+    [error] = ElementTree.fromstring(junit.read_bytes()).iter("error")
+    assert error.get("message", "").startswith("refused: it is not in the baseline")
+
+
 def test_ids_that_ask_something_else_are_refused(
     write: Write, baseline: str, tmp_path: Path
 ) -> None:
@@ -467,7 +480,10 @@ def test_two_runs_of_the_same_that_are_both_asked_for_say_which_to_give(
         "--baseline",
         baseline,
     )
-    assert done.exit_code == 0 and "quiz of planted/a is not in the baseline" in done.output
+    assert done.exit_code == 3
+    for argument in ("k=1", "k=2"):
+        refused = f"quiz of planted/a ({argument})  refused: it is not in the baseline"
+        assert refused in done.output
     done = check(
         write("args", task_args={"k": 1}), write("more", task_args={"k": 2}), "--baseline", baseline
     )
