@@ -93,7 +93,7 @@ from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
-from selfprobe.text.counts import count_text
+from selfprobe.text.counts import count_text, plural
 from selfprobe.text.safe import clean, concealed, echo
 from selfprobe.text.thoughts import split_thought
 
@@ -1839,20 +1839,24 @@ def verdict_text(row: MetricChange, smallest: float) -> str:
     if row.change is None:
         return f"{words.of_asking} ({row.why})"
     verdict = words.of_number.format(smallest=_short(smallest))
-    detail = _verdict_detail(row, row.change)
+    detail = _verdict_detail(row, row.change, smallest)
     return f"{verdict} ({detail})" if detail else verdict
 
 
-def _verdict_detail(row: MetricChange, change: Change) -> str:
+def _verdict_detail(row: MetricChange, change: Change, smallest: float) -> str:
     """Why a metric has its verdict, or what it would take to tell; or ""."""
     is_unscored_share = row.metric == UNSCORED_METRIC
     if row.verdict is ChangeVerdict.CANNOT_TELL:
         if row.why and not is_unscored_share:
             return row.why
         estimate = change.estimate
+        excluding_items = change.excluding_items(smallest)
+        if excluding_items is not None and excluding_items > estimate.n:
+            unit = plural(estimate.unit)
+            return f"needs {excluding_items:,} {unit} that change as little"
         if row.needed is not None and row.needed > estimate.n:
             needed = f"{row.needed:,}" if row.needed < 10**9 else "more than a billion"
-            return f"needs {needed} {estimate.unit}s"
+            return f"needs {needed} {plural(estimate.unit)}"
         return estimate.reason
     if is_unscored_share and row.verdict is not ChangeVerdict.WORSE:
         return ""

@@ -139,6 +139,16 @@ def test_what_cannot_be_told_is_0_and_with_strict_4_and_says_how_many_items_it_t
     assert check(now, "--baseline", baseline, "--strict", "--smallest", ".3").exit_code == 0
 
 
+def test_equal_logs_say_the_number_of_items_from_which_they_are_unchanged(write: Write) -> None:
+    """Too few items to exclude a change need less than the number that would show one: 170."""
+    for items in (20, 40):
+        few = write(f"few-{items}", items=items)
+        done = check(few, "--against", few)
+        assert "cannot tell a change of .05 (needs 41 items that change as little)" in done.output
+    enough = write("enough", items=41)
+    assert "unchanged" in check(enough, "--against", enough).output
+
+
 def test_logs_of_before_stand_for_a_baseline(write: Write) -> None:
     done = check(write("now", fallen), "--against", write("before"))
     assert done.exit_code == 1 and "−.17 [−.26, −.07]" in done.output
