@@ -186,20 +186,27 @@ class Selfprobe(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(WRONG_INPUT_STATUS)
+        except click.NoSuchOption as error:
+            remedy = f"; did you mean {error.possibilities[0]}?" if error.possibilities else "."
+            command_path = error.ctx.command_path if error.ctx else "selfprobe"
+            tip = f" ({command_path} -h shows what it takes)"
+            _end(f"Error: {error.message.rstrip('.')}{remedy}{tip}", WRONG_INPUT_STATUS)
         except click.UsageError as error:
             tip = f" ({error.ctx.command_path} -h shows what it takes)" if error.ctx else ""
             _end(f"Error: {error.format_message()}{tip}", WRONG_INPUT_STATUS)
         except click.ClickException as error:
             _end(f"Error: {error.format_message()}", error.exit_code)
         except _user_errors() as error:
-            from selfprobe.errors import LONGEST_OWN_MESSAGE, RunError, one_line
+            from selfprobe.errors import LONGEST_OWN_MESSAGE, InputError, RunError, one_line
             from selfprobe.errors.output import with_typed_paths
 
             message = with_typed_paths(one_line(error, longest=LONGEST_OWN_MESSAGE))
-            _end(
-                f"Error: {message}",
-                FAILED_STATUS if isinstance(error, RunError) else WRONG_INPUT_STATUS,
-            )
+            status = WRONG_INPUT_STATUS
+            if isinstance(error, RunError):
+                status = FAILED_STATUS
+            elif isinstance(error, InputError):
+                status = error.exit_status
+            _end(f"Error: {message}", status)
         sys.exit(status if isinstance(status, int) else 0)
 
     @contextmanager
@@ -440,13 +447,14 @@ def list_tasks(name: str | None, as_json: bool) -> None:
 def _show_task(name: str, as_json: bool) -> None:
     """Print what a task asks, its arguments with their defaults, and one command that runs it."""
     from selfprobe.errors import InputError
-    from selfprobe.errors.arguments import unknown_names_fault
+    from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, unknown_names_fault
     from selfprobe.study._registry import short_name, tasks
     from selfprobe.study.task_sheet import task_arguments, task_example
 
     task_name = short_name(name)
     if task_name not in tasks():
-        raise InputError(f"no task {unknown_names_fault([task_name], tasks())}")
+        table_names = sorted(INSPECT_NAME_BY_TASK.get(short, short) for short in tasks())
+        raise InputError(f"no task {unknown_names_fault([task_name], table_names)}")
     task = _listed(task_name)
     arguments = task_arguments(task_name)
     example = task_example(task_name)

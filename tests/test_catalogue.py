@@ -108,3 +108,12 @@ def test_an_unknown_task_is_refused_with_the_one_that_was_meant() -> None:
     refused = CliRunner().invoke(main, ["tasks", "kth_wrd"])
     assert refused.exit_code == 2
     assert refused.stderr == "Error: no task kth_wrd; did you mean kth_word?\n"
+
+
+def test_an_unknown_task_is_refused_with_the_names_of_the_table() -> None:
+    table = json.loads(CliRunner().invoke(main, ["tasks", "--json"]).stdout)
+    refused = CliRunner().invoke(main, ["tasks", "nosuch"])
+    names = refused.stderr.removeprefix("Error: no task nosuch; there are ").strip()
+    assert names.split(", ") == [task["name"].removeprefix("selfprobe/") for task in table]
+    near = CliRunner().invoke(main, ["tasks", "awareness_binry"])
+    assert near.stderr == "Error: no task awareness_binry; did you mean awareness_binary?\n"

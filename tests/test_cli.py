@@ -234,3 +234,22 @@ def test_another_error_of_a_file_is_not_said_to_be_the_outputs(
 def test_an_error_output_that_cannot_be_written_changes_no_status(where: str, root: Path) -> None:
     shell = ["bash", "-c", f'exec "$@" {where}', "bash", COMMAND]
     assert subprocess.run([*shell, "bogus"], cwd=root, check=False).returncode == 2
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_one_alone() -> None:
+    done = CliRunner().invoke(main, ["awareness", "run", "--method", "binary"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: No such option '--method'; did you mean --methods? (")
+    done = CliRunner().invoke(main, ["report", "--rwos", "x.csv"])
+    assert done.stderr.startswith("Error: No such option '--rwos'; did you mean --rows? (")
+    done = CliRunner().invoke(main, ["report", "--zzzz"])
+    assert done.stderr.startswith("Error: No such option '--zzzz'. (")
+
+
+def test_the_question_whether_to_run_ends_its_line_where_nobody_is_there(tmp_path: Path) -> None:
+    call = ["check", "--run", "kth_word", "--model", "planted/ada", "--limit", "2"]
+    done = CliRunner().invoke(main, [*call, "--log-dir", str(tmp_path / "logs")], input="")
+    assert done.exit_code == 2
+    question, error = done.output.splitlines()[-2:]
+    assert question == "Run it? [y/N]: "
+    assert error.startswith("Error: nobody is there to ask; give --yes to run it (selfprobe check")

@@ -209,6 +209,11 @@ def test_a_bad_csv_is_an_error_with_file_and_line(tmp_path: Path, text: str, mes
         ),
         (
             "x.jsonl",
+            b'{"question":"a"\n',
+            "line 1: not JSON (Expecting ',' delimiter, column 16); each line must be",
+        ),
+        (
+            "x.jsonl",
             b'{"question": "One?", "question": "Two?"}',
             "line 1: the key 'question' is there twice; rename",
         ),

@@ -33,7 +33,7 @@ from urllib.parse import parse_qsl, unquote_plus
 
 import httpx
 
-from selfprobe.data.files import ROW_EXAMPLE, file_rows, with_columns
+from selfprobe.data.files import EXAMPLE_COLUMN, file_rows, row_example, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.data.stored import Reordered, RowStore, StoredRows
 from selfprobe.errors import InputError, one_line, warn_once
@@ -56,7 +56,7 @@ def bundled_folder(name: str) -> Path:
 BUNDLED = bundled_folder("datasets")
 """Folder of the bundled data sets."""
 _SHEET_REMEDY = "save the sheet as CSV UTF-8"
-_TEXT_REMEDY = f"write a JSON object a line, a line a row, {ROW_EXAMPLE}"
+_TEXT_REMEDY = "write a JSON object a line, a line a row, {example}"
 REMEDY_BY_ENDING = {
     **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET_REMEDY),
     **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
@@ -422,7 +422,8 @@ def each_row(
         InputError: See `load`.
     """
     line_of_id: dict[str, int] = {}
-    for line, raw_row in _numbered_rows(address):
+    column = _example_column(required)
+    for line, raw_row in _numbered_rows(address, column):
         row = _checked_row(raw_row, f"{source}, line {line}", required, stand_ins)
         row["id"] = row["id"] or f"line-{line}"
         row_id = row["id"]
@@ -438,7 +439,14 @@ def each_row(
         raise InputError(f"{source}: the data set has no rows; expected at least one{columns}")
 
 
-def _numbered_rows(address: str) -> Iterator[tuple[int, Row]]:
+def _example_column(required: tuple[str, ...]) -> str:
+    """Column of the row that errors show; a set without required columns holds conversations."""
+    if not required:
+        return "prompt"
+    return EXAMPLE_COLUMN if required[0] in _NESTED_COLUMNS else required[0]
+
+
+def _numbered_rows(address: str, column: str) -> Iterator[tuple[int, Row]]:
     """Line, or number, and content of every row at an address without groups."""
     if address.startswith("hf:"):
         return hugging_face(address)
@@ -447,7 +455,7 @@ def _numbered_rows(address: str) -> Iterator[tuple[int, Row]]:
             _asked_question(row) | row for row in inspect_rows(address) if "aside" not in row
         )
         return enumerate(asked_rows, start=1)
-    return file_rows(_find(address))
+    return file_rows(_find(address, column), column)
 
 
 def is_user_data(address: str) -> bool:
@@ -633,7 +641,7 @@ def canary(source: str) -> str | None:
     return guid[1] if guid else None
 
 
-def _find(source: str) -> str:
+def _find(source: str, column: str = EXAMPLE_COLUMN) -> str:
     """Path of a bundled data set, or of a user's file.
 
     Raises:
@@ -651,9 +659,10 @@ def _find(source: str) -> str:
             f"logs:{source}"
         )
     if ending in REMEDY_BY_ENDING and (ending or place is not None):
+        remedy = REMEDY_BY_ENDING[ending].format(example=row_example(column))
         raise InputError(
             f"{source}: expected a .jsonl or .csv file in UTF-8, got "
-            f"{ending or 'a file without an ending'}; {REMEDY_BY_ENDING[ending]}"
+            f"{ending or 'a file without an ending'}; {remedy}"
         )
     raise InputError(
         f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, "

@@ -30,7 +30,19 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """Bytes that begin a text in UTF-16, such as Excel's "Unicode Text"."""
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 """Bytes that begin a compressed file: gzip, zip (Excel's sheets too), bzip2, xz, Zstandard."""
-ROW_EXAMPLE = 'such as {"question": "Why is it so?"}'
+EXAMPLE_COLUMN = "question"
+"""Column of the row that errors show."""
+
+
+def row_example(column: str = EXAMPLE_COLUMN) -> str:
+    """Words of an error that show a row of a file.
+
+    >>> row_example("prompt")
+    'such as {"prompt": "Why is it so?"}'
+    """
+    return f'such as {{"{column}": "Why is it so?"}}'
+
+
 SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 """Excel's first line that names the delimiter."""
 
@@ -188,28 +200,30 @@ def _decoded_chunks(chunks: Iterable[bytes], path: str) -> Iterator[str]:
         ) from None
 
 
-def file_rows(path: str) -> Iterator[tuple[int, Row]]:
+def file_rows(path: str, column: str = EXAMPLE_COLUMN) -> Iterator[tuple[int, Row]]:
     """Line number and row of every row of a .jsonl, .csv or .tsv file; InputError names `path` and
-    the line.
+    the line, and shows a row with `column`.
     """
     ending = path.lower().rpartition(".")[2]
     if ending == "jsonl":
-        return jsonl_rows(text_lines(path), path)
+        return jsonl_rows(text_lines(path), path, column)
     return csv_rows(text_lines(path), path, delimiter="\t" if ending == "tsv" else None)
 
 
-def jsonl_rows(lines: Iterable[str], path: str) -> Iterator[tuple[int, Row]]:
+def jsonl_rows(
+    lines: Iterable[str], path: str, column: str = EXAMPLE_COLUMN
+) -> Iterator[tuple[int, Row]]:
     """Line number and row of every line that holds something; InputError names path and line."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         try:
-            row = parsed_json(line, where)
+            row = parsed_json(line.rstrip("\r\n"), where)  # else its end is on the next line
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{where}: not JSON ({error.msg}, column {error.colno}); each line must be an "
-                f"object, {ROW_EXAMPLE}"
+                f"object, {row_example(column)}"
             ) from None
         if isinstance(row, list):
             raise InputError(
@@ -218,7 +232,7 @@ def jsonl_rows(lines: Iterable[str], path: str) -> Iterator[tuple[int, Row]]:
         if not isinstance(row, dict):
             raise InputError(
                 f"{where}: expected a JSON object, got {type(row).__name__}; "
-                f"write the row {ROW_EXAMPLE}"
+                f"write the row {row_example(column)}"
             )
         yield number, row
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from selfprobe.errors import InputError
 from selfprobe.text.thoughts import split_thought
-from selfprobe.text.user_input import TOO_DEEP
+from selfprobe.text.user_input import TOO_DEEP, nearest_name_hint
 
 Row = Mapping[str, Any]
 
@@ -84,11 +84,7 @@ def row_messages(raw_row: Row, where: str) -> list[Message]:
 
     entries = _entries(row, where)
     if not isinstance(entries, list):
-        list_columns = ", ".join(f"`{name}`" for name in LISTS)
-        raise InputError(
-            f"{where}: no conversation; expected {list_columns} or one of "
-            f"{', '.join(TEXT_COLUMNS)}, got {', '.join(raw_row)}"
-        )
+        raise InputError(f"{where}: no conversation; {_columns_remedy(raw_row)}")
     messages = [_message(entry, where) for entry in entries]
 
     # A request of OpenAI's Responses has its system prompt under `instructions`.
@@ -103,6 +99,21 @@ def row_messages(raw_row: Row, where: str) -> list[Message]:
             f"{where}: it holds half a character (a lone surrogate), which no model can be sent"
         )
     return [message for message in messages if message.text.strip()]
+
+
+def _columns_remedy(raw_row: Row) -> str:
+    """The column that was meant where one is close, else those that are read; and what the row has
+    besides its `id`, which it may have got while it was read.
+    """
+    read_columns = [*LISTS, *TEXT_COLUMNS]
+    row_columns = [column for column in raw_row if column != "id"]
+    columns_text = ", ".join(row_columns) or "nothing"
+    for column in row_columns:
+        hint = nearest_name_hint(column, read_columns)
+        if hint:
+            return f"got {columns_text}{hint}"
+    list_columns = ", ".join(f"`{name}`" for name in LISTS)
+    return f"expected {list_columns} or one of {', '.join(TEXT_COLUMNS)}, got {columns_text}"
 
 
 def _entries(row: Row, where: str) -> object:

@@ -29,6 +29,16 @@ class InputError(PrerequisiteError, ValueError):
     def __init__(self, message: str) -> None:
         super().__init__(escape(message))  # Inspect prints with rich, to which [name] is a style
 
+    exit_status = 2
+    """Status of a command that ends with it."""
+
+
+class IncomparableError(InputError):
+    """What a gate would ask cannot be compared with its baseline."""
+
+    exit_status = 3
+    """Status of `selfprobe check` for what is not the baseline's."""
+
 
 class RunError(Exception):
     """Runs failed, or cells are missing: nothing about the command was wrong."""

@@ -24,7 +24,7 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.errors.arguments import locate, nearest_name_hint
+from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, locate, nearest_name_hint
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     init_model_roles,
@@ -139,6 +139,10 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
     if not tasks:
         registered_tasks = registry_find(lambda info: info.type == "task")
         task_names = [registry_info(registered).name for registered in registered_tasks]
+        bare_name = INSPECT_NAME_BY_TASK.get(name, name)
+        full_name = f"selfprobe/{bare_name}"
+        if full_name in task_names:
+            raise InputError(f"no task {name!r}; did you mean {full_name}?")
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package "
             f"installed? inspect_evals comes with {install_command('inspect_evals')}) or a file"

@@ -19,6 +19,8 @@ POWER = 0.8
 """Power for which the needed sample size is computed."""
 FEWEST_CHANGED_CLUSTERS = 10
 """Number of clusters that must have moved for their spread to be trusted."""
+MOST_EXCLUDING_CLUSTERS = 20_000
+"""Largest number of clusters that is looked for to exclude a change."""
 MEAN_TIE = 1e-9
 """Largest difference of means that is rounding error."""
 TWO_SIDED = 0.05
@@ -38,6 +40,10 @@ class Change:
     """Two-sided p of no change; NaN where there is no interval."""
     known: float
     """Number of independent rows of variance 1 that would say as much about the mean."""
+    cluster_spread: float = math.nan
+    """Standard deviation of the clusters' changes in units of `scale`; NaN unless few moved."""
+    scale: float = 1.0
+    """The largest change that a mean can have."""
 
     def power(self, smallest: float, *, tests: int = 1) -> float:
         """Chance of detecting a change of this size, with Bonferroni's share of 5 % for each of
@@ -62,6 +68,41 @@ class Change:
         exact = rows_per_known * (quantiles / smallest) ** 2 + more_by_t
         step = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
         return math.ceil(exact / step) * step
+
+    def excluding_items(self, smallest: float) -> int | None:
+        """Number of clusters that move as these did whose interval excludes a change of this size,
+        up and down; None where the change is as large, or many moved, or it takes too many.
+
+        The interval of clusters of which few moved narrows with their number, not its root: what
+        `needed` says of a change that is to be shown is too many for one that is not there.
+        """
+        is_excluded_by_more = abs(self.estimate.value) < smallest
+        if math.isnan(self.cluster_spread) or not is_excluded_by_more:
+            return None
+        too_few = 1
+        enough = MOST_EXCLUDING_CLUSTERS
+        if not self._excludes(smallest, enough):
+            return None
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            if self._excludes(smallest, middle):
+                enough = middle
+            else:
+                too_few = middle
+        return enough
+
+    def _excludes(self, smallest: float, cluster_count: int) -> bool:
+        """Whether the interval of so many clusters with this mean and spread lies inside
+        ± `smallest`.
+        """
+        offsets = np.zeros(cluster_count)
+        half_count = cluster_count // 2
+        offsets[:half_count] = self.cluster_spread
+        offsets[-half_count:] = -self.cluster_spread
+        differences = self.estimate.value / self.scale + offsets
+        interval = clustered_mean(differences, np.arange(cluster_count), interval="difference")
+        largest = max(-interval.low, interval.high)
+        return largest * self.scale < smallest
 
 
 def change(
@@ -114,6 +155,15 @@ def change(
     )
     if math.isnan(estimate.low):
         return Change(old_mean, new_mean, estimate, math.nan, 0.0)
+    cluster_spread = float(cluster_means.std()) / scale
     known = effective((differences / scale + 1) / 2, cluster_codes)
     p = two_sided_p(unscaled.value * math.sqrt(known), unscaled.df)
-    return Change(old_mean, new_mean, estimate, p, known / scale**2)
+    return Change(
+        old_mean,
+        new_mean,
+        estimate,
+        p,
+        known / scale**2,
+        cluster_spread=cluster_spread,
+        scale=scale,
+    )

@@ -22,11 +22,18 @@ from inspect_ai import Task
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSampleReductions, EvalSampleSummary, EvalScore
 from inspect_ai.model import ChatMessage
-from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
-from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.errors import IncomparableError, InputError, NoLogs, one_line
 from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, nearest_name_hint, unknown_names_fault
 from selfprobe.errors.output import place_file
 from selfprobe.logs import (
@@ -38,7 +45,9 @@ from selfprobe.logs import (
     cause,
     counted,
     cut_in,
+    logs_in,
     no_logs_text,
+    readable_logs,
     roles_of,
     target_of,
     whole_sample,
@@ -84,7 +93,7 @@ from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed_calls
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
-from selfprobe.text.counts import count_text
+from selfprobe.text.counts import count_text, plural
 from selfprobe.text.safe import clean, concealed, echo
 from selfprobe.text.thoughts import split_thought
 
@@ -174,6 +183,10 @@ class Check(Study):
         "", description="Folder for the logs of --run. Default: a new one in logs/check."
     )
     out: str = Field("", exclude=True)
+    _finished_before: dict[str, datetime] = PrivateAttr(default_factory=dict)
+    """Log that `ask` found finished → when it was."""
+    _asked_nothing: bool = PrivateAttr(default=False)
+    """Whether `ask` found all logs finished."""
 
     @field_validator("tasks")
     @classmethod
@@ -275,8 +288,9 @@ class Check(Study):
         """The tasks of --run by their names.
 
         Raises:
-            InputError: A task or an argument that there is not; or the baseline is of another
-                version, data set or more items, so that the calls would be for nothing.
+            InputError: A task or an argument that there is not.
+            IncomparableError: The baseline is of other tasks, another version, data set or more
+                items, so that the calls would be for nothing; --junit and --github say so too.
         """
         for task_name in self.tasks:
             self._refuse_unknown_task(task_name)
@@ -303,10 +317,25 @@ class Check(Study):
                 item_count = min(item_count, self.limit)
             rehearsed_tasks[task_name] = RehearsedTask(task, args, item_count)
         earlier_runs, _ = self.before
-        for run in earlier_runs:
-            if run.task in rehearsed_tasks:
-                _refuse_other_task(run, rehearsed_tasks[run.task])
+        if earlier_runs:
+            self._refuse_incomparable(task_faults(earlier_runs, rehearsed_tasks))
         return rehearsed_tasks
+
+    def _refuse_incomparable(self, fault_by_task: Mapping[str, str]) -> None:
+        """Refuse tasks that no gate would compare with the baseline, in all outputs."""
+        if not fault_by_task:
+            return
+        texts = [f"{task_name}: the baseline {fault}" for task_name, fault in fault_by_task.items()]
+        cases = list[Case]()
+        for task_name, fault in fault_by_task.items():
+            text = f"refused: the baseline {fault}"
+            cases.append(_bad_case(task_name, text, len(GATE_HEADINGS)))
+        summary = f"{len(cases)} refused, nothing was asked"
+        self._write_files(
+            CheckResult(ExitStatus.INCOMPLETE, cases, GATE_HEADINGS, [], summary, {}),
+            annotations_to_stderr=True,
+        )
+        raise IncomparableError("; ".join(texts))
 
     def _refuse_unknown_task(self, task_name: str) -> None:
         measure_names = list(measures())
@@ -362,20 +391,50 @@ class Check(Study):
         yield Wave(described_runs, "Runs", eval_set_arguments={})
 
     def ask(self) -> bool:
-        """Run the tasks; say where all were there already."""
-        start = datetime.now(UTC).replace(microsecond=0)  # as logs have it
+        """Run the tasks, and keep which of their logs were finished before."""
+        end_before = self._ends_of_logs()
         is_complete = super().ask()
-        end_texts = [run.header.stats.completed_at for run in runs_in([self.log_folder]).counted]
-        if not end_texts or not all(end_texts):
-            return is_complete
-        last_end = max(map(datetime.fromisoformat, end_texts))
-        if last_end < start:
-            end_text = f"{last_end:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
-            echo(
-                f"Nothing was asked: the runs in {self.log_folder} were finished at {end_text}",
-                err=True,
-            )
+        end_after = self._ends_of_logs()
+        self._finished_before = end_before
+        self._asked_nothing = bool(end_before) and end_before == end_after
         return is_complete
+
+    def _ends_of_logs(self) -> dict[str, datetime]:
+        """Finished logs of the folder → when they were finished."""
+        ends = dict[str, datetime]()
+        for header in readable_logs(logs_in(self.log_folder)).headers:
+            if header.stats.completed_at:
+                ends[header.location] = datetime.fromisoformat(header.stats.completed_at)
+        return ends
+
+    @property
+    def _unasked_text(self) -> str:
+        """What to know where nothing was asked, with what to type; or ""."""
+        if not self._asked_nothing:
+            return ""
+        last_end = max(self._finished_before.values())
+        earlier_options = ""
+        if self.baseline:
+            earlier_options = f" --baseline {self.baseline}"
+        elif self.against:
+            earlier_options = f" --against {self.against}"
+        return (
+            f"nothing was asked: its runs were finished at {last_end:%Y-%m-%d %H:%M} UTC; leave "
+            "--log-dir out or give a new folder to ask anew, or read them: "
+            f"selfprobe check {self.log_folder}{earlier_options}"
+        )
+
+    def _resumed_notes(self, logs: "CheckedLogs") -> list[str]:
+        """A line for each run that was finished before, where others were asked."""
+        if self._asked_nothing:
+            return []
+        notes = list[str]()
+        for run in logs.runs:
+            end = self._finished_before.get(run.run.log)
+            if end is not None:
+                end_text = f"{end:%Y-%m-%d %H:%M} UTC"
+                notes.append(f"{run.name}: not asked now, it was finished at {end_text}")
+        return notes
 
     def print_page(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
@@ -403,6 +462,8 @@ class Check(Study):
         if not self.gates:
             largest_unscored = LARGEST_UNSCORED_SHARE if self.unscored is None else self.unscored
             result = complete(logs, largest_unscored)
+            if self._unasked_text:
+                result.cases.append(_unasked_case(self.log_folder, self._unasked_text))
             self._put_out(result, as_json)
             return result.status
         gate = self._gate(logs)
@@ -420,7 +481,10 @@ class Check(Study):
         """
         earlier_runs, earlier_notes = self.before
         runs, bad_runs = logs.comparable_runs(1.0 if self.unscored is None else self.unscored)
-        notes = earlier_notes + logs.replaced_notes() + logs.other_file_notes()
+        if self._unasked_text:
+            bad_runs[self.log_folder] = self._unasked_text
+        log_notes = logs.replaced_notes() + logs.other_file_notes()
+        notes = earlier_notes + self._resumed_notes(logs) + log_notes
         gate = Gate(earlier_runs, runs, self.smallest, self.lower, self.strict, bad_runs, notes)
         metric_names = sorted({row.metric for row in gate.rows})
         for name in self.lower:
@@ -438,11 +502,15 @@ class Check(Study):
         else:
             for line in result.lines():
                 echo(line)
+        self._write_files(result, annotations_to_stderr=as_json)
+
+    def _write_files(self, result: "CheckResult", *, annotations_to_stderr: bool) -> None:
+        """Write a result for JUnit and GitHub where it was asked for."""
         if self.junit:
             place_file(result.junit(), self.junit)
         if self.github:
             for line in result.annotations():
-                echo(line, err=as_json)
+                echo(line, err=annotations_to_stderr)
             add_to_summary(result.markdown())
 
     def _against_itself(self, logs: "CheckedLogs", as_json: bool) -> ExitStatus:
@@ -455,6 +523,8 @@ class Check(Study):
         )
         for name, reason in bad_runs.items():
             echo(f"{name}  bad: {reason}", err=as_json)
+        if self._unasked_text:
+            echo(f"{self.log_folder}  {self._unasked_text}", err=True)
         return ExitStatus.INCOMPLETE if bad_runs else ExitStatus.GOOD
 
     def _tell_flips(self, draw: Draw, draws_name: str, as_json: bool) -> None:
@@ -471,8 +541,30 @@ def _first_option_in_use(options: Mapping[str, object]) -> str:
     return ""
 
 
-def _refuse_other_task(run: BaselineRun, rehearsed_task: RehearsedTask) -> None:
-    """Refuse runs that no gate would compare with the baseline, before they are paid."""
+def task_faults(
+    earlier_runs: Sequence[BaselineRun], rehearsed_tasks: Mapping[str, RehearsedTask]
+) -> dict[str, str]:
+    """Tasks that no gate would compare with the baseline → what the baseline has otherwise."""
+    faults = dict[str, str]()
+    earlier_tasks = sorted({run.task for run in earlier_runs})
+    for task_name in rehearsed_tasks:
+        if task_name not in earlier_tasks:
+            faults[task_name] = (
+                f"lacks it and has {', '.join(earlier_tasks)}; leave it out of --run, or save a "
+                "new baseline of all tasks"
+            )
+    for run in earlier_runs:
+        if run.task not in rehearsed_tasks:
+            faults[run.task] = "has it and --run lacks it; add it to --run, or save a new baseline"
+            continue
+        fault = _task_fault(run, rehearsed_tasks[run.task])
+        if fault:
+            faults.setdefault(run.task, fault)
+    return faults
+
+
+def _task_fault(run: BaselineRun, rehearsed_task: RehearsedTask) -> str:
+    """What the baseline has otherwise than a task that would be asked, or ""."""
     version = str(rehearsed_task.task.version).partition("+")[0]
     data_hash = (rehearsed_task.task.metadata or {}).get("dataset_sha256", "")
     item_count = rehearsed_task.item_count
@@ -483,8 +575,7 @@ def _refuse_other_task(run: BaselineRun, rehearsed_task: RehearsedTask) -> None:
         fault = f"is of another data set (hash {run.data[:12]}, here {data_hash[:12]})"
     elif item_count < len(run.items):
         fault = f"has {len(run.items)} items, {item_count} would be run; raise --limit"
-    if fault:
-        raise InputError(f"{run.task}: the baseline {fault}")
+    return fault
 
 
 UNFINISHED_WORDS = {"started": "still running, or killed", "cancelled": "interrupted"}
@@ -1362,6 +1453,8 @@ COMPLETE_SUITE = "complete"
 """Suite of the cases that need no comparison."""
 JUNIT_COUNTS = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 """Number that JUnit has for a suite → the element that it counts."""
+GATE_HEADINGS = ("task", "metric", "change", "95 % interval", "n", "verdict")
+"""Column headings of a comparison."""
 MOST_LISTED_CELLS = 10
 """Largest number of turned items that are listed."""
 
@@ -1534,6 +1627,12 @@ def _bad_case(name: str, text: str, column_count: int) -> Case:
     )
 
 
+def _unasked_case(log_folder: str, text: str) -> Case:
+    """Warning that the runs are those of an earlier command."""
+    bad_case = _bad_case(log_folder, text, 2)
+    return replace(bad_case, kind=CaseKind.SKIPPED, data={"unasked": text})
+
+
 def other_runs_text(count: int) -> str:
     """Text on runs in whose place others count, with its verb: "2 other runs of the same are"."""
     verb = "is" if count == 1 else "are"
@@ -1617,7 +1716,6 @@ class Gate:
 
     def result(self) -> CheckResult:
         """The result in the form that every output takes."""
-        headings = ("task", "metric", "change", "95 % interval", "n", "verdict")
         has_several_models = len({row.model for row in self.rows}) > 1
         row_cases = [self.case(row, names_model=has_several_models) for row in self.rows]
         verdict_counts = Counter(row.verdict for row in self.rows)
@@ -1629,7 +1727,7 @@ class Gate:
             if reasons:
                 count_texts.append(f"{len(reasons)} {word}")
             for run_name, reason in reasons.items():
-                bad_cases.append(_bad_case(run_name, f"{word}: {reason}", len(headings)))
+                bad_cases.append(_bad_case(run_name, f"{word}: {reason}", len(GATE_HEADINGS)))
 
         cells = turned_cells(self.paired.pairs, self.lower)
         notes = [*_turned_notes(cells), *self.paired.notes]
@@ -1645,7 +1743,7 @@ class Gate:
         return CheckResult(
             status=self.status,
             cases=row_cases + bad_cases,
-            headings=headings,
+            headings=GATE_HEADINGS,
             notes=notes,
             summary=", ".join(count_texts) or "nothing to compare",
             fields=fields,
@@ -1741,20 +1839,24 @@ def verdict_text(row: MetricChange, smallest: float) -> str:
     if row.change is None:
         return f"{words.of_asking} ({row.why})"
     verdict = words.of_number.format(smallest=_short(smallest))
-    detail = _verdict_detail(row, row.change)
+    detail = _verdict_detail(row, row.change, smallest)
     return f"{verdict} ({detail})" if detail else verdict
 
 
-def _verdict_detail(row: MetricChange, change: Change) -> str:
+def _verdict_detail(row: MetricChange, change: Change, smallest: float) -> str:
     """Why a metric has its verdict, or what it would take to tell; or ""."""
     is_unscored_share = row.metric == UNSCORED_METRIC
     if row.verdict is ChangeVerdict.CANNOT_TELL:
         if row.why and not is_unscored_share:
             return row.why
         estimate = change.estimate
+        excluding_items = change.excluding_items(smallest)
+        if excluding_items is not None and excluding_items > estimate.n:
+            unit = plural(estimate.unit)
+            return f"needs {excluding_items:,} {unit} that change as little"
         if row.needed is not None and row.needed > estimate.n:
             needed = f"{row.needed:,}" if row.needed < 10**9 else "more than a billion"
-            return f"needs {needed} {estimate.unit}s"
+            return f"needs {needed} {plural(estimate.unit)}"
         return estimate.reason
     if is_unscored_share and row.verdict is not ChangeVerdict.WORSE:
         return ""

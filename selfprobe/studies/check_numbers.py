@@ -197,7 +197,9 @@ def pair_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> Ru
     unpaired_tasks = {run.task for run in unpaired_before}
     for run in unpaired_after:
         if run.task not in baseline_tasks or run.task not in unpaired_tasks:
-            run_pairs.notes.append(f"{run.name} is not in the baseline")
+            run_pairs.refused[_name_with_arguments(run)] = (
+                "it is not in the baseline; save a new baseline of all runs, or leave it out"
+            )
     return run_pairs
 
 
@@ -207,6 +209,12 @@ class Pairable:
 
     before: list[BaselineRun] = field(default_factory=list)
     after: list[BaselineRun] = field(default_factory=list)
+
+
+def _name_with_arguments(run: BaselineRun) -> str:
+    """A run's name, with its arguments where it has any: "kth_word of openai/a (k=2)"."""
+    arguments = ", ".join(f"{name}={value}" for name, value in sorted(run.args.items()))
+    return f"{run.name} ({arguments})" if arguments else run.name
 
 
 def _unpaired_reason(run: BaselineRun, unpaired_after: Sequence[BaselineRun]) -> str:

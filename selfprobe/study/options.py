@@ -649,6 +649,7 @@ def confirmed(yes: bool) -> None:
         click.confirm("Run it?", abort=True)
     except click.Abort as abort:
         if isinstance(abort.__context__, EOFError):
+            click.echo()  # ends the line of the question
             raise click.UsageError("nobody is there to ask; give --yes to run it") from None
         raise
 

@@ -90,12 +90,26 @@ def test_every_input_reaches_the_command(root: Path, tmp_path: Path) -> None:
     step = steps_of(root)["Check"]
     assert set(given) == set(step["env"])
     words = ran(step, tmp_path, **given).stdout.split()
+    folder_place = words.index("--log-dir") + 1
+    assert re.fullmatch(r"l/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", words[folder_place])
+    words[folder_place] = "l"
     expected = (
         "check --github --junit selfprobe-check.xml --run kth_word --models a,b --log-dir l --yes "
         "-T k=1 -T about=self,other --limit 9 --max-retries 3 --cost-limit 5 --baseline b.json "
         "--smallest .1 --unscored .2 --strict"
     )
     assert words == expected.split()
+
+
+def test_an_unset_variable_of_the_model_is_named(root: Path, tmp_path: Path) -> None:
+    """`${{ vars.MODEL }}` is empty where nobody has set it."""
+    done = ran(steps_of(root)["Check"], tmp_path, RUN="kth_word", MODELS="", LOGS="logs")
+    assert done.returncode == 0
+    assert (
+        "::error::no models: set the input models; vars.MODEL is set under Settings" in done.stdout
+    )
+    assert (tmp_path / "output").read_text().endswith("status=2\n")
+    assert not (tmp_path / "logs").exists()
 
 
 def test_logs_that_are_there_are_checked_without_a_model(root: Path, tmp_path: Path) -> None:

@@ -139,6 +139,16 @@ def test_what_cannot_be_told_is_0_and_with_strict_4_and_says_how_many_items_it_t
     assert check(now, "--baseline", baseline, "--strict", "--smallest", ".3").exit_code == 0
 
 
+def test_equal_logs_say_the_number_of_items_from_which_they_are_unchanged(write: Write) -> None:
+    """Too few items to exclude a change need less than the number that would show one: 170."""
+    for items in (20, 40):
+        few = write(f"few-{items}", items=items)
+        done = check(few, "--against", few)
+        assert "cannot tell a change of .05 (needs 41 items that change as little)" in done.output
+    enough = write("enough", items=41)
+    assert "unchanged" in check(enough, "--against", enough).output
+
+
 def test_logs_of_before_stand_for_a_baseline(write: Write) -> None:
     done = check(write("now", fallen), "--against", write("before"))
     assert done.exit_code == 1 and "−.17 [−.26, −.07]" in done.output
@@ -249,6 +259,19 @@ def test_another_task_is_refused_with_status_3(
 ) -> None:
     done = check(write("now", **change), "--baseline", baseline)
     assert done.exit_code == 3 and said in done.output
+
+
+def test_a_run_of_another_task_beside_the_baselines_is_refused_everywhere(
+    write: Write, baseline: str, tmp_path: Path
+) -> None:
+    junit = tmp_path / "junit.xml"
+    logs = [write("now"), write("further", task="other")]
+    done = check(*logs, "--baseline", baseline, "--junit", junit, "--github")
+    assert done.exit_code == 3
+    assert "other of planted/a  refused: it is not in the baseline; save a new" in done.output
+    assert "::error title=other of planted/a::refused: it is not" in done.output
+    [error] = ElementTree.fromstring(junit.read_bytes()).iter("error")
+    assert error.get("message", "").startswith("refused: it is not in the baseline")
 
 
 def test_ids_that_ask_something_else_are_refused(
@@ -467,7 +490,10 @@ def test_two_runs_of_the_same_that_are_both_asked_for_say_which_to_give(
         "--baseline",
         baseline,
     )
-    assert done.exit_code == 0 and "quiz of planted/a is not in the baseline" in done.output
+    assert done.exit_code == 3
+    for argument in ("k=1", "k=2"):
+        refused = f"quiz of planted/a ({argument})  refused: it is not in the baseline"
+        assert refused in done.output
     done = check(
         write("args", task_args={"k": 1}), write("more", task_args={"k": 2}), "--baseline", baseline
     )

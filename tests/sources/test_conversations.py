@@ -131,8 +131,10 @@ def test_labels_come_from_the_row_in_its_own_words(
         (
             {"words": "x"},
             "no conversation; expected `messages`, `conversations`, `conversation` or one of input, user, prompt, question, instruction, "
-            "text, got words, id",
+            "text, got words$",
         ),
+        ({"promt": "x"}, r"no conversation; got promt; did you mean prompt\?$"),
+        ({"label": "evaluation"}, "text, got label$"),
         ({"messages": ["hi"]}, "expected messages with role and content, got 'hi'"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "unknown role 'robot'"),
         (

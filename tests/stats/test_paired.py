@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfprobe.stats.estimate import clustered_mean
-from selfprobe.stats.paired import change
+from selfprobe.stats.paired import Change, change
 
 
 def test_p_and_the_interval_are_one_statement() -> None:
@@ -82,6 +82,40 @@ def test_as_many_items_as_are_needed_find_the_change_with_the_power_that_is_stat
     assert found / 300 == pytest.approx(0.8, abs=0.07) and np.mean(stated) == pytest.approx(
         0.8, abs=0.03
     )
+
+
+@pytest.mark.parametrize("item_count", [5, 20, 40])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_items_that_all_stay_exclude_a_change_with_the_number_that_is_said_and_not_with_one_less(
+    item_count: int, scale: float
+) -> None:
+    def half_width(count: int) -> float:
+        still = change(np.zeros(count), np.zeros(count), range(count), scale=scale)
+        return still.estimate.high
+
+    pilot = change(np.zeros(item_count), np.zeros(item_count), range(item_count), scale=scale)
+    needed = pilot.excluding_items(0.05)
+    assert needed is not None
+    assert half_width(needed) < 0.05 <= half_width(needed - 1)
+
+
+def test_items_of_which_few_moved_exclude_a_change_with_about_the_number_that_is_said() -> None:
+    def pairs(copies: int) -> Change:
+        after = np.tile([0.0] * 18 + [1.0, -1.0], copies)
+        return change(np.zeros(len(after)), after, range(len(after)))
+
+    needed = pairs(1).excluding_items(0.08)
+    assert needed is not None
+    enough = pairs(math.ceil(needed / 20))
+    too_few = pairs(math.ceil(needed / 20) - 1)
+    assert enough.estimate.high < 0.08 <= too_few.estimate.high
+
+
+def test_a_change_as_large_as_the_smallest_is_never_excluded() -> None:
+    fallen = change(np.ones(20), [0.0] * 2 + [1.0] * 18, range(20))
+    assert fallen.excluding_items(0.05) is None
+    many_moved = change(np.arange(60) % 2, np.arange(60) % 3 == 0, range(60))
+    assert many_moved.excluding_items(0.2) is None
 
 
 def test_more_tests_need_more_items() -> None:
