@@ -280,7 +280,7 @@ class Inject(LocalStudy):
         block_text = ", ".join(map(str, self.read_blocks))
         dose_text = ", ".join(f"{dose:g}" for dose in self.doses)
         lines = [
-            f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
+            judge.size_line,
             f"Concepts: {len(words.concepts)}, and "
             f"{vectors - len(words.concepts)} vectors without one",
         ]
