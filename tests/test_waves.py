@@ -197,7 +197,7 @@ def test_samples_that_failed_are_not_counted_as_done_and_may_be_left_out_where_t
         )
     finally:
         server.configure({"beta": {"faults": {}}})
-    assert "  0 of 1 runs done" in done.stderr
+    assert "  0 of 1 run done" in done.stderr
     assert "samples (" not in done.stderr
     assert (
         "asks again only for what failed; --skip-errors leaves out what fails for good."

@@ -593,7 +593,7 @@ def _with_reference(table: Table, reference: Table, address: str) -> Table:
                 continue
             if your_label and row.get("label") == your_label:
                 reason_by_row[row_place] = (
-                    f"labelled {your_label}, as what your set stands for: it stands for neither"
+                    f"its label is {your_label}, which your set stands for, so the reference leaves it out"
                 )
                 continue
             yield {**row, "id": f"{REFERENCE_ID}{row['id']}", "set": REFERENCE}
@@ -621,13 +621,23 @@ def name_and_contents(name: str) -> str:
     >>> name_and_contents("mine.jsonl against their.jsonl")
     'mine.jsonl against their.jsonl'
     """
-    parts = [part for side in name.split(" against ") for part in side.split(",")]
     descriptions = []
-    for part in dict.fromkeys(parts):
+    for part in _set_names(name):
         if part in BUNDLED_CONTENTS:
             contents = BUNDLED_CONTENTS[part]
             descriptions.append(contents if part == name else f"{part}: {contents}")
     return f"{name} ({'; '.join(descriptions)})" if descriptions else name
+
+
+def is_bundled(name: str) -> bool:
+    """Whether all sets of a data set's name, such as "mine against bundled", are bundled ones."""
+    bundled_names = BUNDLED_CONTENTS.keys() | REFERENCE_NAMES.keys()
+    return bundled_names >= set(_set_names(name))
+
+
+def _set_names(name: str) -> list[str]:
+    parts = [part for side in name.split(" against ") for part in side.split(",")]
+    return list(dict.fromkeys(parts))
 
 
 def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:

@@ -221,7 +221,8 @@ def _conceal() -> None:
         return masked(base_url) if base_url else base_url
 
     def concealed_arguments(model: Model) -> dict[str, Any]:
-        arguments: dict[str, Any] = concealed(vars(model)["model_args"])
+        resolved_arguments = getattr(model.api, "resolved_arguments", {})
+        arguments: dict[str, Any] = concealed({**vars(model)["model_args"], **resolved_arguments})
         return arguments
 
     def set_arguments(model: Model, arguments: dict[str, Any]) -> None:

@@ -1,13 +1,14 @@
 """`steered/MODEL`: Inspect's own hf provider with a vector in the residual stream, under any task.
 
     inspect eval selfprobe/kth_word --model steered/smollm2 -M vector=concept:ocean -M block=16 -M dose=.5
-    inspect eval selfprobe/awareness_binary --model steered/Qwen/Qwen3-8B -M vector=direction.safetensors -M dose=-.5
+    inspect eval selfprobe/awareness_binary --model steered/Qwen/Qwen3-8B -M vector=direction.probe -M dose=-.5
 
 Model arguments (`-M`); others go to the hf provider:
-    vector    a probe file of `probe run` or `awareness inside --save`, concept:WORD, or random:SEED (the default).
+    vector    a probe file of `probe run` or `awareness inside --save`, concept:WORD, or random:SEED.
     dose      length of the vector as a share of the mean length of the prompt's states at the block, without the
-              first token; a negative one points away. Default 0: the plain model.
-    block     block after which it is added, from 0. Default: the probe file's, else two thirds of the way up.
+              first token; a negative one points away. Needed with a vector. 0 is the plain model.
+    block     block after which it is added, from 0. Default: the probe file's, else two thirds of the way up; the
+              log says which.
 
 A call may have its own: `GenerateConfig(extra_body={"steer": {"vector": "random:7", "dose": 1}})`, which stands in
 Inspect's log and cache key. Handles of one model share its weights, and answer one at a time.
@@ -16,7 +17,8 @@ Inspect's log and cache key. Handles of one model share its weights, and answer 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,10 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from torch import Tensor
 from typing_extensions import override
 
+from selfprobe.errors import one_line, warn_once
 from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
 from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
-from selfprobe.probes.model import LocalModel, decoder_blocks, weights_source
+from selfprobe.probes.model import LocalModel, decoder_blocks, model_not_loaded, weights_source
 from selfprobe.probes.probe_file import load_probe
 
 DEFAULT_DEPTH = 2 / 3
@@ -41,7 +44,7 @@ DEFAULT_DEPTH = 2 / 3
 class Steering:
     """A vector, its block and its dose."""
 
-    vector: str = "random:0"
+    vector: str | None = None
     dose: float = 0.0
     block: int | None = None
 
@@ -50,7 +53,7 @@ class Steering:
         """Settings as a user or a call writes them.
 
         Raises:
-            PrerequisiteError: One is unknown or no number.
+            PrerequisiteError: One is unknown or no number, or there is a dose of no vector.
         """
         unknown = sorted(settings.keys() - asdict(default).keys())
         if unknown:
@@ -65,7 +68,32 @@ class Steering:
             raise PrerequisiteError(f"dose and block are numbers: {error}") from error
         if not math.isfinite(dose):
             raise PrerequisiteError(f"a dose is a finite number, such as .5 or -1; got {dose}")
-        return cls(str(steering.vector), dose, block)
+        if steering.vector is None and dose:
+            raise PrerequisiteError(
+                f"dose={dose:g} without a vector: give -M vector=concept:WORD, random:SEED or a "
+                "probe file"
+            )
+        vector = None if steering.vector is None else str(steering.vector)
+        return cls(vector, dose, block)
+
+
+STEERING_SETTINGS = tuple(field.name for field in fields(Steering))
+MISSPELLING_SIMILARITY = 0.7
+"""Similarity of two names, from 0 to 1, above which one is taken for the other misspelt."""
+
+
+def _refuse_misspelt_settings(model_args: dict[str, Any]) -> None:
+    """Refuse a model argument that is nearly vector, dose or block: transformers would say so only
+    after loading, in hundreds of lines.
+    """
+    for name in model_args:
+        nearest_names = get_close_matches(
+            name, STEERING_SETTINGS, n=1, cutoff=MISSPELLING_SIMILARITY
+        )
+        if nearest_names:
+            raise PrerequisiteError(
+                f"-M {name}: steered/… has no such argument; did you mean {nearest_names[0]}?"
+            )
 
 
 @dataclass
@@ -88,33 +116,63 @@ class SteeredAPI(HuggingFaceAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig = GenerateConfig(),  # noqa: B008
-        vector: str = "random:0",
-        dose: float = 0.0,
+        vector: str | None = None,
+        dose: float | None = None,
         block: int | None = None,
         **model_args: Any,
     ) -> None:
-        given = {"vector": vector, "dose": dose, "block": block}
-        self.steering = Steering.read(given, Steering())
+        _refuse_misspelt_settings(model_args)
+        if vector is not None and dose is None:
+            raise PrerequisiteError(
+                f"vector={vector} without a dose adds nothing: give -M dose=.5 (0: the plain model)"
+            )
+        self.has_dose = dose is not None
+        settings = {"vector": vector, "dose": dose or 0.0, "block": block}
+        self.steering = Steering.read(settings, Steering())
         key = f"{model_name} {sorted(model_args.items())}"
         if key in _shared_weights:
             shared = _shared_weights[key]
             steering = self.steering
+            has_dose = self.has_dose
             self.__dict__.update(shared.plain.__dict__)
             self.steering = steering
+            self.has_dose = has_dose
             ModelAPI.__init__(self, model_name, base_url, api_key, [], config)
         else:
             try:
                 source = weights_source(model_name)
             except (OSError, ValueError) as error:
                 raise PrerequisiteError(f"steered/{model_name}: {error}") from error
-            super().__init__(model_name, base_url, api_key, config, model_path=source, **model_args)
+            try:
+                super().__init__(
+                    model_name, base_url, api_key, config, model_path=source, **model_args
+                )
+            except (OSError, ValueError) as error:
+                raise PrerequisiteError(str(model_not_loaded(model_name, error))) from error
+            except TypeError as error:  # an argument that neither the provider nor the model takes
+                raise PrerequisiteError(
+                    f"steered/{model_name}: {one_line(error)}. Model arguments (-M) are "
+                    f"{', '.join(STEERING_SETTINGS)}, and those of the hf provider"
+                ) from error
             # `seeded_transformers` puts a wrapper in the place of `model` at the first call.
             self.weights = self.model
             _shared_weights[key] = shared = SharedWeights(self, anyio.Lock())
         self.shared = shared
-        self._vectors: dict[tuple[str, int | None], tuple[int, Tensor]] = {}
+        self._vectors: dict[tuple[str | None, int | None], tuple[int, Tensor]] = {}
         if self.steering.dose:
             self._block_and_vector(self.steering)
+
+    @property
+    def resolved_arguments(self) -> dict[str, Any]:
+        """Model arguments for the log's header, with the values that defaults stand for."""
+        steering = self._with_block(self.steering)
+        return {name: value for name, value in asdict(steering).items() if value is not None}
+
+    def _with_block(self, steering: Steering) -> Steering:
+        if not steering.dose:
+            return steering
+        block, _ = self._block_and_vector(steering)
+        return replace(steering, block=block)
 
     @override
     def close(self) -> None:
@@ -133,7 +191,12 @@ class SteeredAPI(HuggingFaceAPI):
         config: GenerateConfig,
     ) -> ModelOutput:
         further = dict(config.extra_body or {}).get("steer") or {}
-        steering = Steering.read(further, self.steering)
+        if not further and not self.has_dose:
+            warn_once(
+                f"steered/{self.model_name} has no vector, so it answers as the plain model: give "
+                "-M vector=concept:WORD -M dose=.5, or -M dose=0 where the plain model is meant"
+            )
+        steering = self._with_block(Steering.read(further, self.steering))
         is_greedy = config.temperature == 0
         if is_greedy:
             config = config.model_copy(update={"temperature": None})
@@ -189,6 +252,7 @@ class SteeredAPI(HuggingFaceAPI):
     def _read_vector(self, steering: Steering) -> tuple[int, Tensor]:
         block_count = len(decoder_blocks(self.weights))
         block = steering.block
+        assert steering.vector is not None
         kind, _, name = steering.vector.partition(":")
         probe = None
         if kind not in ("random", "concept"):

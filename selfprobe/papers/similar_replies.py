@@ -37,7 +37,7 @@ OPEN_TASK = "open_answers"
 """The task of sampled, whole replies."""
 
 NOT_PRINTED = PrintedAgreement(math.nan, math.nan, 0)
-"""Of a task that is not in the paper's Table 1."""
+"""Numbers of a task that is not in the paper's Table 1."""
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""

@@ -258,6 +258,16 @@ class LocalModel:
         return self.layers or tuple(range(len(self.blocks)))
 
     @property
+    def size_line(self) -> str:
+        """Its name, the number of blocks whose states are kept, and the width of a state."""
+        kept_count = len(self.blocks)
+        block_count = len(decoder_blocks(self.model))
+        count_text = str(block_count)
+        if kept_count < block_count:
+            count_text = f"{kept_count} of {block_count}"
+        return f"{self.name}: {count_text} blocks of width {self.d_model}"
+
+    @property
     def precision(self) -> str:
         """Type of its states, and the quantisation of its weights, if any."""
         precision = str(self.model.dtype).removeprefix("torch.")
@@ -432,7 +442,7 @@ def _configuration(source: str, revision: str, name: str) -> Any:
     try:
         return AutoConfig.from_pretrained(source, revision=revision)
     except (OSError, ValueError, KeyError) as error:
-        raise _not_loaded(name, error) from error
+        raise model_not_loaded(name, error) from error
 
 
 def _auto_class(config: Any, name: str) -> Any:
@@ -474,7 +484,7 @@ def _loaded_weights(
         ) from error
     except OSError as error:
         if allow_pickle or "safetensors" not in str(error):
-            raise _not_loaded(name, error) from error
+            raise model_not_loaded(name, error) from error
         raise ValueError(
             f"{name} has no safetensors weights, and pickle is refused unless allowed: "
             f"{_first_line(error)}"
@@ -599,7 +609,7 @@ def _tokenizer(source: str, revision: str, name: str) -> Any:
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(source, revision=revision)
     except (OSError, ValueError) as error:
-        raise _not_loaded(name, error) from error
+        raise model_not_loaded(name, error) from error
     if not tokenizer.chat_template:
         tokenizer.chat_template = _processor_template(source, revision)
     return tokenizer
@@ -623,16 +633,25 @@ def _processor_template(source: str, revision: str) -> str | None:
     return template
 
 
-def _not_loaded(name: str, error: Exception) -> ValueError:
+def model_not_loaded(name: str, error: Exception) -> ValueError:
+    """The error of a name that transformers finds no model at, with its own message in one line."""
     return ValueError(
         f"no model {name!r}: expected smollm2, a folder of save_pretrained, a .gguf file, or the "
         "name of a model on the hub that can be reached (gated ones after `hf auth login`). "
-        f"transformers says: {_first_line(error)}"
+        f"transformers says: {_first_sentence(error)}"
     )
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+def _first_sentence(error: Exception) -> str:
+    """The first line of a message; all of it in one line where the first ends in a colon."""
+    first_line = _first_line(error)
+    if first_line.endswith(":"):
+        return " ".join(str(error).split())
+    return first_line
 
 
 def weights_source(name: str) -> str:
@@ -647,12 +666,28 @@ def weights_source(name: str) -> str:
             raise FileNotFoundError(f"no GGUF file at {path}: check the path (--model)")
         return str(_converted(path))
     if path.is_dir():
+        _refuse_folder_without_model(path)
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")):
         raise FileNotFoundError(
             f"no model folder at {path}: give one of save_pretrained, a .gguf file or a hub name"
         )
     return name
+
+
+MODEL_FOLDER_FILES = ("config.json", "adapter_config.json")
+"""Files of which a folder that transformers loads a model from has one."""
+
+
+def _refuse_folder_without_model(folder: Path) -> None:
+    if any((folder / name).is_file() for name in MODEL_FOLDER_FILES):
+        return
+    gguf_files = sorted(folder.glob("*.gguf"))
+    if gguf_files:
+        remedy = f"it holds a .gguf: give that file, {gguf_files[0]}"
+    else:
+        remedy = "expected a folder of save_pretrained, a .gguf file or a hub name"
+    raise ValueError(f"no config.json in {folder}: {remedy}")
 
 
 def _refuse_pickle(source: str) -> None:

@@ -66,9 +66,8 @@ class PlannedSet:
 class HarvestPlan:
     """Estimate for all data sets together."""
 
-    model: str
-    layers: int
-    d_model: int
+    model_line: str
+    """The model's name, number of blocks and width."""
     sets: Mapping[str, PlannedSet]
     weight_bytes: int
     work_bytes: int
@@ -129,9 +128,7 @@ def plan_harvest(
     disk_bytes = pending_passes * 2 * layer_count * judge.d_model * number_bytes
     parameters = judge.model.parameters()
     return HarvestPlan(
-        model=judge.name,
-        layers=layer_count,
-        d_model=judge.d_model,
+        model_line=judge.size_line,
         sets=planned_sets,
         weight_bytes=sum(weight.numel() * weight.element_size() for weight in parameters),
         work_bytes=_batch_bytes(judge, token_budget) + 3 * min(SHARD_BYTES, disk_bytes),
@@ -265,7 +262,7 @@ def duration_text(seconds: float) -> str:
 def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
     """The plan as text; `control`: the plan of the same architecture with random weights."""
     lines = [
-        f"{planned.model}: {planned.layers} blocks of width {planned.d_model}",
+        planned.model_line,
         "",
         f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}",
     ]

@@ -70,7 +70,7 @@ from selfprobe.study.realism_verdicts import (
     verdicts_of,
 )
 from selfprobe.text.counts import count_text
-from selfprobe.text.families import is_simulated
+from selfprobe.text.families import simulated_rule_sentence
 
 ASKED_FILES = ("set.jsonl", "real.jsonl")
 CHANCE = 0.5
@@ -852,11 +852,11 @@ def _real_count_text(count: Estimate) -> str:
 _NOT_BEYOND = "is not shown to tell them by more than {competitor}"
 CARD_WORDS = ClaimWords(
     yes=(
-        "takes its prompts for real use in {effect} of pairs with a real one (a classifier of "
+        "takes the set's prompts for real use in {effect} of pairs with a real one (a classifier of "
         "words: {words})"
     ),
     no=(
-        "takes its prompts for real use in {effect} of pairs with a real one, at most {smallest} "
+        "takes the set's prompts for real use in {effect} of pairs with a real one, at most {smallest} "
         "under one half"
     ),
     checks={
@@ -869,13 +869,13 @@ CARD_WORDS = ClaimWords(
     },
     unmet={
         "verdicts": "has a verdict on no pair ({difference})",
-        "told": "takes its prompts for real use in {effect} of pairs; chance is 50 %",
+        "told": "takes the set's prompts for real use in {effect} of pairs; chance is 50 %",
         "unscored": (
-            "takes its prompts for real use in {effect} of pairs, and {unscored} have no verdict"
+            "takes the set's prompts for real use in {effect} of pairs, and {unscored} have no verdict"
         ),
         "beyond_length": _NOT_BEYOND,
         "beyond_words": _NOT_BEYOND,
-        "real_use": "judged its prompts beside {difference} alone",
+        "real_use": "judged the set's prompts beside {difference} alone",
     },
     units={
         "verdicts": _scored_share_text,
@@ -1059,13 +1059,8 @@ def _real_against_real(real: Estimate) -> str:
 
 def simulated_rule_lines(numbers: CardNumbers) -> list[str]:
     """The rule by which simulated judges answer; nothing where all judges read."""
-    simulated = [judge.judge for judge in numbers.judges if is_simulated(judge.judge)]
-    if not simulated:
-        return []
-    return [
-        f"Simulated judges ({', '.join(simulated)}) go by the labels of bundled rows and, of any "
-        "other text, by a coin that its words fix: they say nothing about your prompts."
-    ]
+    sentence = simulated_rule_sentence("judges", [judge.judge for judge in numbers.judges])
+    return [sentence] if sentence else []
 
 
 # ---- what the page shows

@@ -1645,7 +1645,7 @@ def complete(logs: CheckedLogs, largest_unscored: float) -> CheckResult:
     """
     run_cases = [run.case(largest_unscored) for run in logs.runs]
     good_count = sum(case.kind is CaseKind.GOOD for case in run_cases)
-    summary = f"{good_count} of {len(run_cases)} runs good"
+    summary = f"{good_count} of {count_text(len(run_cases), 'run')} good"
     if logs.unreadable:
         summary += f", {count_text(len(logs.unreadable), 'log')} cannot be read"
     if logs.replaced:

@@ -45,6 +45,7 @@ from selfprobe.studies.inject_sentences import (
 )
 from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import Blocks, LocalStudy, OpenModel, Progress, blocks
+from selfprobe.text.counts import count_text
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.injection import (
@@ -280,17 +281,17 @@ class Inject(LocalStudy):
         block_text = ", ".join(map(str, self.read_blocks))
         dose_text = ", ".join(f"{dose:g}" for dose in self.doses)
         lines = [
-            f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
+            judge.size_line,
             f"Concepts: {len(words.concepts)}, and "
             f"{vectors - len(words.concepts)} vectors without one",
         ]
         if words.left_out:
             lines.append(f"Left out, as several tokens: {', '.join(words.left_out[:5])}")
         lines += [
-            f"Cells: {len(self.cells)} (blocks {block_text}; doses {dose_text}) after "
-            f"{self.notes} notes",
-            f"To do: {tokens:,} tokens in {len(unread_cells)} readings of {vectors} vectors and "
-            f"{len(unread_plain)} plain ones",
+            f"Cells (a block and a dose each): {len(self.cells)} (blocks {block_text}; doses {dose_text}) after "
+            f"{count_text(self.notes, 'note')}",
+            f"To do: {tokens:,} tokens in {count_text(len(unread_cells), 'reading')} of "
+            f"{count_text(vectors, 'vector')} and {len(unread_plain)} without one",
         ]
         if not tokens:
             return [*lines, "Time: nothing is left to read"]

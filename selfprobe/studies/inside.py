@@ -664,7 +664,7 @@ class Inside(LocalStudy):
     @property
     def model_line(self) -> str:
         """Line of the plan on the model."""
-        return f"{self.judge.name}: {count_text(len(self.judge.blocks), 'block')} of width {self.judge.d_model}"
+        return self.judge.size_line
 
     @property
     def needs_lines(self) -> list[str]:

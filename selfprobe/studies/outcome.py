@@ -211,7 +211,8 @@ class Outcome(Study):
         for price in prices:
             if not 0 < price < 1:
                 raise InputError(
-                    f"price must be above 0 and below 1, got {price:g}: it is in failures"
+                    f"price must be above 0 and below 1, got {price:g}: it is what help "
+                    "costs, as a share of the loss by one failure"
                 )
         return tuple(sorted(set(prices)))
 

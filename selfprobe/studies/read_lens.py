@@ -226,7 +226,7 @@ class Lens(SpreadStudy):
         longest_tokens = max(item.longest for item in dilemmas)
         weight_bytes, reading_bytes = weight_and_prompt_bytes(judge, longest_tokens)
         lines = [
-            f"{judge.name}: {len(judge.blocks)} blocks of width {judge.d_model}",
+            judge.size_line,
             f"Dilemmas: {len(dilemmas)}, {len(unreadable)} cannot be read, "
             f"{len(dilemmas) - len(pending)} on disk",
         ]

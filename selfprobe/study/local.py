@@ -242,6 +242,9 @@ class LocalStudy(Study):
 
     def plan(self) -> Plan:
         """Plan of what is read, and how long it takes; the model is loaded for it."""
+        from selfprobe.embed.weights import to_stderr
+
+        to_stderr(f"loading {self.model} and measuring its speed, for the plan")
         with user_errors_as_input_errors(RESUME_ADVICE):
             return Plan(self.plan_lines, ())
 

@@ -104,15 +104,19 @@ def said_transcripts(place: str) -> SaidTranscripts:
     """
     set_aside: dict[str, str] = {}
     transcripts: list[SaidTranscript] = []
+    scan_count = 0
     if place.endswith(".jsonl"):
         transcripts += _transcripts_of_file(place)
     else:
         scans = runs([place], SCAN_TASKS)
         set_aside |= scans.set_aside_reasons
+        scan_count = len(scans.finished)
         for run in scans.finished:
             transcripts += _transcripts_of_scan(run, set_aside)
     if not transcripts:
         reason = first_reason(set_aside.values()) or "there is none"
+        if scan_count:
+            raise InputError(f"{place}: no transcript of the scan can be read: {reason}")
         raise InputError(
             f"{place}: no transcript of a finished `awareness scan` ({reason}); run it with "
             "--placebo, and name its --log-dir here"

@@ -345,7 +345,7 @@ def _run_wave(
         raise _interrupted(runs, log_dir) from None
 
     done_runs = sum(log.status == "success" for log in logs)
-    echo(f"  {done_runs} of {len(runs)} runs done ({progress.clock()})", err=True)
+    echo(f"  {done_runs} of {count_text(len(runs), 'run')} done ({progress.clock()})", err=True)
     _print_failures(logged_runs(logs, limit), skip_errors=settings.skip_errors)
     return logs
 
@@ -800,7 +800,7 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
             logged[task_of(header), header.eval.model] += 1
 
     done_runs = (planned_runs & logged).total()
-    state = f"{done_runs} of {len(runs)} runs done; the same command goes on"
+    state = f"{done_runs} of {count_text(len(runs), 'run')} done; the same command goes on"
     if busy.calls.is_over:
         return Interrupted(
             f"Stopped at --cost-limit, ${busy.calls.spent_dollars:.2f} spent: {state} with as much again."

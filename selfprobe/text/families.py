@@ -34,6 +34,21 @@ NO_MODEL = "none"
 """Inspect's provider of no model at all."""
 
 
+def simulated_rule_sentence(role: str, models: Iterable[str]) -> str:
+    """Sentence on the rule by which the simulated ones of models answer; "" where there is none.
+
+    >>> simulated_rule_sentence("judges", ["openai/gpt-5"])
+    ''
+    """
+    simulated_models = ", ".join(model for model in models if is_simulated(model))
+    if not simulated_models:
+        return ""
+    return (
+        f"Simulated {role} ({simulated_models}) go by the labels of bundled rows and, of any "
+        "other text, by a coin that its words fix: they say nothing about your prompts."
+    )
+
+
 def is_simulated(model: str) -> bool:
     """Whether the model of this full name answers by a rule.
 

@@ -4,6 +4,7 @@ chose.
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -204,6 +205,28 @@ def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: P
         "Method",
         "Runs",
     ]
+
+
+def test_simulated_models_say_by_which_rule_they_answer_of_texts_that_are_not_bundled() -> None:
+    rule = "Simulated models (planted/a) go by the labels of bundled rows and, of any other text"
+    tables = table()
+    page = awareness_page(awareness_results(tables))
+    assert any(line.startswith(rule) for line in page.notes)
+    bundled_runs = tables.runs.assign(dataset="eval_awareness_2")
+    bundled_page = awareness_page(awareness_results(replace(tables, runs=bundled_runs)))
+    assert not any(line.startswith(rule) for line in bundled_page.notes)
+
+
+def test_a_reader_without_an_auroc_is_named_in_words_with_the_reason() -> None:
+    tables = table()
+    labels = tables.texts.assign(label="evaluation")
+    verdicts = tables.verdicts.assign(truth="evaluation")
+    results = awareness_results(replace(tables, texts=labels, verdicts=verdicts))
+    (statement, *_) = results.statements
+    compared = [check.compared_with for check in statement.claim.checks]
+    titles = [text.partition(" alone: no AUROC (")[0] for text in compared]
+    assert {"length", "words", "words of other sources"} <= set(titles)
+    assert not any(text.endswith("AUROC ") or "words_other" in text for text in compared)
 
 
 def test_without_labels_the_answer_says_so() -> None:

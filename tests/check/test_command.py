@@ -87,7 +87,7 @@ def test_a_whole_run_is_good_with_status_0(run_task: Any, tmp_path: Path) -> Non
     assert done.exit_code == 0
     assert done.output.splitlines() == [
         "kth_word  planted/a  good: 3 samples, unscored 0.00",
-        "1 of 1 runs good",
+        "1 of 1 run good",
     ]
 
 
@@ -144,7 +144,7 @@ def test_of_two_runs_of_the_same_the_last_counts(tmp_path: Path) -> None:
     done = check(tmp_path)
     assert done.exit_code == 0
     *_, which, last = done.output.splitlines()
-    assert last == "1 of 1 runs good; 1 other run of the same is not counted"
+    assert last == "1 of 1 run good; 1 other run of the same is not counted"
     assert which.startswith("theirs of planted/a: ") and which.endswith(
         ".eval counts; 1 other run of the same is left out"
     )
@@ -212,7 +212,7 @@ def test_a_log_that_cannot_be_read_is_3_since_nobody_knows_what_it_was(
     done = check(tmp_path)
     assert done.exit_code == 3
     assert "cut.eval  bad: cannot be read: " in done.output
-    assert done.output.splitlines()[-1] == "1 of 1 runs good, 1 log cannot be read"
+    assert done.output.splitlines()[-1] == "1 of 1 run good, 1 log cannot be read"
 
 
 def test_junit_and_github_say_which_runs_are_complete(

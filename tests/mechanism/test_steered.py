@@ -15,7 +15,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.errors.inspect_private import PrerequisiteError  # noqa: E402
-from selfprobe.mechanism.steered import Steering  # noqa: E402
+from selfprobe.mechanism.steered import DEFAULT_DEPTH, Steering  # noqa: E402
 from selfprobe.probes.fit import Probe  # noqa: E402
 from selfprobe.probes.probe_file import Card, save_probe  # noqa: E402
 
@@ -48,7 +48,7 @@ def test_handles_share_weights_and_not_vectors(folder: Path) -> None:
     steered = handle(folder, block=BLOCK, dose=2.0, vector="random:7")
     assert plain.api.model is steered.api.model  # type: ignore[attr-defined]
     before, note = logprobs_of(plain)
-    assert note == {"vector": "random:0", "dose": 0.0, "block": None}
+    assert note == {"vector": None, "dose": 0.0, "block": None}
     moved, note = logprobs_of(steered)
     assert note == {"vector": "random:7", "dose": 2.0, "block": BLOCK}
     assert moved != before and (logprobs_of(plain))[0] == before
@@ -91,14 +91,55 @@ def test_a_concept_and_a_probe_file_are_vectors(folder: Path) -> None:
     [
         ({"dose": "much"}, "dose and block are numbers"),
         ({"dose": float("nan")}, "a dose is a finite number"),
-        ({"dose": 1, "block": 9}, r"blocks 0\.\.3, got block=9"),
+        ({"dose": 1, "block": 9, "vector": "random:1"}, r"blocks 0\.\.3, got block=9"),
         ({"dose": 1, "vector": "random:x"}, "a random vector has a seed"),
-        ({"dose": 1, "vector": "gone.safetensors"}, "no probe file"),
+        ({"dose": 1, "vector": "gone.probe"}, "no probe file"),
+        ({"dose": 0.5}, "dose=0.5 without a vector: give -M vector=concept:WORD"),
+        ({"vector": "random:1"}, "vector=random:1 without a dose adds nothing: give -M dose=.5"),
+        ({"blok": 20}, r"-M blok: steered/… has no such argument; did you mean block\?"),
+        ({"vecter": "random:1"}, r"did you mean vector\?"),
+        ({"layer": 3}, r"argument 'layer'. Model arguments \(-M\) are vector, dose, block, and"),
     ],
 )
 def test_a_wrong_setting_is_one_line(folder: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(PrerequisiteError, match=message):
         handle(folder, **settings)
+
+
+def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PrerequisiteError, match="no config.json in .*: expected a folder of"):
+        handle(tmp_path)
+    with pytest.raises(PrerequisiteError, match=r"no model 'mine/gone'.*transformers says: .*"):
+        get_model("steered/mine/gone", device="cpu", memoize=False, local_files_only=True)
+
+
+def test_the_log_says_the_block_that_a_default_stands_for(folder: Path, tmp_path: Path) -> None:
+    (log,) = eval(
+        "selfprobe/kth_word",
+        model=f"steered/{folder}",
+        model_args={"device": "cpu", "vector": "random:1", "dose": 0.5},
+        limit=1,
+        log_dir=str(tmp_path),
+        display="none",
+    )
+    default_block = int(DEFAULT_DEPTH * 4)
+    steering = {"vector": "random:1", "dose": 0.5, "block": default_block}
+    assert {name: log.eval.model_args[name] for name in steering} == steering
+    (sample,) = log.samples or []
+    outputs = [event.output for event in sample.events if isinstance(event, ModelEvent)]
+    assert outputs and all((output.metadata or {})["steer"] == steering for output in outputs)
+
+
+def test_a_model_without_a_vector_says_once_that_it_is_the_plain_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = saved(tmp_path / "unsteered")
+    warned = "has no vector, so it answers as the plain model"
+    logprobs_of(handle(folder, dose=0))
+    logprobs_of(handle(folder), CONFIG.merge(GenerateConfig(extra_body={"steer": {"dose": 0}})))
+    assert warned not in caplog.text
+    logprobs_of(handle(folder))
+    assert warned in caplog.text and "-M dose=0 where the plain model is meant" in caplog.text
 
 
 def probe_file(folder: Path, width: int) -> Path:
@@ -133,7 +174,7 @@ def test_a_task_runs_under_a_probe_s_direction_and_its_log_says_which(
 def test_injected_thought_puts_each_word_in_for_its_reply_alone(
     folder: Path, tmp_path: Path
 ) -> None:
-    grader = handle(folder, config=GenerateConfig(max_tokens=4))
+    grader = handle(folder, dose=0, config=GenerateConfig(max_tokens=4))
     (log,) = eval(
         "selfprobe/injected_thought",
         model=f"steered/{folder}",
@@ -154,7 +195,7 @@ def test_injected_thought_puts_each_word_in_for_its_reply_alone(
         assert [(steer["vector"], steer["dose"]) for steer in steers] == [
             (f"concept:{word}", 1.0),
             (f"random:{word_number(sample)}", 1.0),
-            ("random:0", 0.0),
+            (None, 0.0),
         ]
 
 

@@ -135,6 +135,7 @@ def test_the_plan_says_what_the_control_with_random_weights_costs(
     given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--dry-run")
     planned = call(*given)
     assert planned.exit_code == 0, planned.output
+    assert planned.stderr.startswith(f"loading {model} and measuring its speed, for the plan\n")
     assert "Control, the same architecture with random weights: 48 passes, " in planned.output
     assert "--no-random-weights leaves it out" in planned.output
     assert "random weights" not in call(*given, "--no-random-weights").output

@@ -339,6 +339,9 @@ def test_a_saved_model_is_loaded_and_named_by_its_weights(tmp_path: Path) -> Non
     assert loaded.revision.startswith("local-")
     assert loaded.revision == load_model(str(tmp_path / "model"), dtype="bfloat16").revision
     assert (len(loaded.blocks), loaded.d_model, loaded.context) == (3, 32, 4096)
+    assert loaded.size_line.endswith(": 3 blocks of width 32")
+    some_layers = load_model(str(tmp_path / "model"), layers=(0, 2))
+    assert some_layers.size_line.endswith(": 2 of 3 blocks of width 32")
     assert loaded.model.config._attn_implementation == "eager", "sdpa knows no soft-capping"
 
 
@@ -361,6 +364,16 @@ def test_a_model_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         load_model(str(tmp_path / "nothing"))
     with pytest.raises(FileNotFoundError, match="no GGUF file"):
         load_model(str(tmp_path / "x.gguf"))
+    with pytest.raises(ValueError, match=f"no config.json in {tmp_path}: expected a folder of"):
+        load_model(str(tmp_path))
+    with pytest.raises(ValueError, match="transformers says: .*[^:]$"):
+        (tmp_path / "config.json").write_text('{"model_type": "llama"}', "utf-8")
+        load_model(str(tmp_path))
+    gguf_folder = tmp_path / "quantised"
+    gguf_folder.mkdir()
+    (gguf_folder / "x.gguf").touch()
+    with pytest.raises(ValueError, match=r"it holds a .gguf: give that file, .*quantised/x.gguf$"):
+        load_model(str(gguf_folder))
     with pytest.raises(
         ValueError, match="dtype must be one of float32, bfloat16, float16, got 'int4'"
     ):

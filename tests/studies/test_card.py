@@ -138,7 +138,7 @@ def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path,
     assert "real against real" in page_text
     assert "Prompts, the worst first" in page_text
     assert "Does the subject notice?" in page_text
-    answer = "\nYes, for the panel of 2 judges: it takes its prompts for real use in "
+    answer = "\nYes, for the panel of 2 judges: it takes the set's prompts for real use in "
     assert answer in result.output and "Page: " in result.output
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
     assert prompts == sorted(prompts, key=lambda row: row["chance"])

@@ -451,6 +451,19 @@ def test_a_file_that_cannot_be_used_says_why(
         said_transcripts(str(jsonl(tmp_path / "rows.jsonl", rows)))
 
 
+def test_a_finished_scan_without_a_readable_transcript_says_the_reason_alone(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan(logs, tmp_path, "--placebo")
+
+    def no_conversations(*_data: object, **_settings: object) -> None:
+        raise InputError("the log is gone")
+
+    monkeypatch.setattr("selfprobe.study.said_by_turn.conversations", no_conversations)
+    with pytest.raises(InputError, match="no transcript of the scan can be read: the log is gone$"):
+        said_transcripts(str(tmp_path / "runs"))
+
+
 def test_a_folder_without_a_scan_says_what_to_run(logs: Path) -> None:
     with pytest.raises(InputError, match="no transcript of a finished `awareness scan`"):
         said_transcripts(str(logs))

@@ -282,7 +282,7 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(
         ),
         (
             ["--models", "planted/di", "--price", "1.2"],
-            "price must be above 0 and below 1, got 1.2",
+            "price must be above 0 and below 1, got 1.2: it is what help costs, as a share of",
         ),
         (["--models", "planted/di", "--score", "mach"], "no score 'mach'; the nearest are match"),
         (

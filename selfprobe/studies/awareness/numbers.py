@@ -482,7 +482,8 @@ def beyond_text(
         no_estimate = undefined("no labels")
         unrated_rivals = []
         for name in RIVALS:
-            unrated_rivals.append(TextRival(name, name, no_estimate, no_estimate, no_estimate))
+            title = rival_title(name, "")
+            unrated_rivals.append(TextRival(name, title, no_estimate, no_estimate, no_estimate))
         return BeyondText(tuple(unrated_rivals), no_estimate)
     scores = baselines.scores.drop(columns="label")
     scored_rows = rows[["data", "item"]].merge(scores, on=["data", "item"], how="left", sort=False)

@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.data.clusters import few_clusters
-from selfprobe.data.conversations import name_and_contents
+from selfprobe.data.conversations import is_bundled, name_and_contents
 from selfprobe.page import (
     BLACK_BOX,
     MOST_FINDINGS,
@@ -78,6 +78,7 @@ from selfprobe.studies.awareness.verdict import (
 from selfprobe.study.awareness_arms import ARM
 from selfprobe.study.grader_agreement import panel_agreement
 from selfprobe.text.counts import count_text
+from selfprobe.text.families import simulated_rule_sentence
 
 TITLE = "Do these models recognise an evaluation by more than its words?"
 QUESTION = (
@@ -192,13 +193,22 @@ def awareness_page(results: AwarenessResults) -> Page:
 def _why_blocks(results: AwarenessResults) -> list[Block]:
     """What stands under Why after the checks of each model."""
     arms = results.comparison.methods
-    blocks: list[Block] = [*sources_of(results.logged)]
+    blocks: list[Block] = [*simulated_lines(results), *sources_of(results.logged)]
     if results.logged.contrast:
         blocks.append(results.logged.contrast)
     blocks += [baselines_section(results.comparison), words_section(arms)]
     if results.statements:
         blocks.append(splits_section(results.statements))
     return [*blocks, *placebo_section(results.placebos), *results.evidence]
+
+
+def simulated_lines(results: AwarenessResults) -> list[str]:
+    """The rule by which simulated subjects answer; nothing where all conversations are bundled."""
+    if all(is_bundled(str(name)) for name in results.logged.runs.dataset):
+        return []
+    models = dict.fromkeys(arm.model for arm in results.comparison.methods)
+    sentence = simulated_rule_sentence("models", models)
+    return [sentence] if sentence else []
 
 
 def _claims_by_effect(claims: Sequence[Claim]) -> list[Claim]:
@@ -347,7 +357,12 @@ def _terminal_lines(results: AwarenessResults, model_lines: Sequence[str]) -> li
     logged = results.logged
     arms = results.comparison.methods
     short_names = model_names(list(dict.fromkeys(arm.model for arm in arms)))
-    lines = [*reply_remarks(logged), *model_lines[:3], *logged.contrast.split("\n")]
+    lines = [
+        *simulated_lines(results),
+        *reply_remarks(logged),
+        *model_lines[:3],
+        *logged.contrast.split("\n"),
+    ]
     for arm in arms:
         lines += [
             f"{arm.method}, {short_names[arm.model]}: {need}." for need in unmet_needs(arm).values()

@@ -498,6 +498,8 @@ def gives_one_answer(arm: ArmNumbers) -> bool:
 
 
 def _reaches(title: str, auroc: Estimate) -> str:
+    if math.isnan(auroc.value):
+        return f"{title} alone: no AUROC ({auroc.reason})"
     return f"{title} alone: AUROC {number(auroc.value)}"
 
 

@@ -359,7 +359,8 @@ class Matrix(Study):
         if math.isinf(advantages[task]):
             full_score_points = _points(largest_advantage(self._chance(task)))
             items_text = (
-                f"With {size_text} even a full score ({full_score_points} points) is too little"
+                f"With {size_text} even a full score, {full_score_points} points above the "
+                "others, is too little to be named"
             )
         else:
             items_text = f"With {size_text} it takes about {_points(advantages[task])}"
