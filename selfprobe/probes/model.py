@@ -36,6 +36,7 @@ from selfprobe.probes.tokens import (
     template_arguments,
     thinking_switches,
 )
+from selfprobe.text.counts import count_text
 
 logger = logging.getLogger(__name__)
 
@@ -262,10 +263,10 @@ class LocalModel:
         """Its name, the number of blocks whose states are kept, and the width of a state."""
         kept_count = len(self.blocks)
         block_count = len(decoder_blocks(self.model))
-        count_text = str(block_count)
+        blocks_text = count_text(block_count, "block")
         if kept_count < block_count:
-            count_text = f"{kept_count} of {block_count}"
-        return f"{self.name}: {count_text} blocks of width {self.d_model}"
+            blocks_text = f"{kept_count} of {blocks_text}"
+        return f"{self.name}: {blocks_text} of width {self.d_model}"
 
     @property
     def precision(self) -> str:
