@@ -63,7 +63,7 @@ def test_a_providers_model_is_refused_with_what_can_be_typed(name: str) -> None:
 
 def test_a_plan_in_time_has_no_table_of_calls() -> None:
     done = call("--model", "smollm2", "--dry-run")
-    assert done.exit_code == 0 and done.output == "smollm2 in float32\n"
+    assert done.exit_code == 0 and done.stdout == "smollm2 in float32\n"
 
 
 @pytest.mark.parametrize(

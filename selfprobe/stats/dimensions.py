@@ -1,4 +1,4 @@
-"""In how many dimensions the stated chances of several models vary over items."""
+"""Number of dimensions in which the stated chances of several models vary over items."""
 
 from dataclasses import dataclass
 
