@@ -205,11 +205,13 @@ class LocalStudy(Study):
         Raises:
             ValueError: It has none, or there is no such model.
         """
+        from selfprobe.embed.weights import to_stderr
         from selfprobe.probes.model import check_memory, load_model, without_bars
         from selfprobe.probes.tokens import Chat
 
         without_bars()
         check_memory(self.model, self.loading, learns=self.learns)
+        to_stderr(f"loading {self.model} and measuring its speed, for the plan")
         return load_model(
             self.model, chat=Chat(self.system or "", self.template_arg), **self.loading
         )
@@ -242,9 +244,6 @@ class LocalStudy(Study):
 
     def plan(self) -> Plan:
         """Plan of what is read, and how long it takes; the model is loaded for it."""
-        from selfprobe.embed.weights import to_stderr
-
-        to_stderr(f"loading {self.model} and measuring its speed, for the plan")
         with user_errors_as_input_errors(RESUME_ADVICE):
             return Plan(self.plan_lines, ())
 
