@@ -4,8 +4,9 @@ or from a .jsonl file of the same fields.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from inspect_ai.log import EvalSample
@@ -93,11 +94,12 @@ class SaidTranscripts:
     """Transcript or log → why it does not count."""
 
 
-def said_transcripts(place: str) -> SaidTranscripts:
-    """The transcripts of scans, or of a .jsonl file.
+def said_transcripts(address: str) -> SaidTranscripts:
+    """The transcripts of scans, or of a .jsonl file. One that several scans read counts once, as the
+    newest of them has it.
 
     Args:
-        place: Logs of `awareness scan`, a folder of them, or the file.
+        address: Logs of `awareness scan`, a folder of them, or the file.
 
     Raises:
         InputError: There are none, a row lacks a field, or several models wrote them.
@@ -105,39 +107,57 @@ def said_transcripts(place: str) -> SaidTranscripts:
     set_aside: dict[str, str] = {}
     transcripts: list[SaidTranscript] = []
     scan_count = 0
-    if place.endswith(".jsonl"):
-        transcripts += _transcripts_of_file(place)
+    if address.endswith(".jsonl"):
+        transcripts += _transcripts_of_file(address)
     else:
-        scans = runs([place], SCAN_TASKS)
+        scans = runs([address], SCAN_TASKS)
         set_aside |= scans.set_aside_reasons
         scan_count = len(scans.finished)
-        for run in scans.finished:
-            transcripts += _transcripts_of_scan(run, set_aside)
+        transcripts += _newest_transcripts(scans.finished, set_aside)
     if not transcripts:
         reason = first_reason(set_aside.values()) or "there is none"
         if scan_count:
-            raise InputError(f"{place}: no transcript of the scan can be read: {reason}")
+            raise InputError(f"{address}: no transcript of the scan can be read: {reason}")
         raise InputError(
-            f"{place}: no transcript of a finished `awareness scan` ({reason}); run it with "
+            f"{address}: no transcript of a finished `awareness scan` ({reason}); run it with "
             "--placebo, and name its --log-dir here"
         )
     models = list(dict.fromkeys(transcript.model for transcript in transcripts))
     if len(models) > 1:
         raise InputError(
-            f"{place}: transcripts of {len(models)} models ({', '.join(models)}); scan those of one "
+            f"{address}: transcripts of {len(models)} models ({', '.join(models)}); scan those of one "
             "into a --log-dir of their own: the model whose weights are read"
         )
     return SaidTranscripts(transcripts, set_aside)
 
 
-def _transcripts_of_file(place: str) -> Iterator[SaidTranscript]:
-    for row in each_row(place, place):
+def _newest_transcripts(
+    scans: Sequence[Run], set_aside: dict[str, str]
+) -> Iterator[SaidTranscript]:
+    """The transcripts of scans, the newest first: each as the newest has it, and under a name of
+    its own where another log has a sample of that id.
+    """
+    log_of_id: dict[str, str] = {}
+    for run in scans:
+        log_name = PurePath(str(run.header.eval.task_args["log"])).name
+        for transcript in _transcripts_of_scan(run, set_aside):
+            if log_of_id.get(transcript.id, log_name) != log_name:
+                transcript = replace(transcript, id=f"{transcript.id} of {log_name}")
+            if transcript.id in log_of_id:
+                set_aside[run.log] = "a newer scan read it too"
+                continue
+            log_of_id[transcript.id] = log_name
+            yield transcript
+
+
+def _transcripts_of_file(address: str) -> Iterator[SaidTranscript]:
+    for row in each_row(address, address):
         try:
             yield _TRANSCRIPT.validate_python(row)
         except ValidationError as error:
             fault = error.errors()[0]
             field = ".".join(map(str, fault["loc"]))
-            raise InputError(f"{place}, row {row['id']!r}: {field}: {fault['msg']}") from None
+            raise InputError(f"{address}, row {row['id']!r}: {field}: {fault['msg']}") from None
 
 
 def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTranscript]:

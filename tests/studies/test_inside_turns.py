@@ -204,6 +204,29 @@ def test_a_scan_with_its_placebo_gives_the_turns_in_which_it_is_said(
     assert [message["role"] for message in last_chat] == ["user", "assistant"] * 2
 
 
+def test_a_transcript_that_was_scanned_twice_counts_once_by_the_newest_scan(
+    logs: Path, tmp_path: Path
+) -> None:
+    scan(logs, tmp_path, "--placebo", grader="planted/g,planted/h")
+    scan(logs, tmp_path, grader="planted/g")
+    scanned = said_transcripts(str(tmp_path / "runs"))
+    ids = [transcript.id for transcript in scanned.transcripts]
+    assert len(ids) == len(set(ids)) == len(PLAN)
+    assert {transcript.grader_count for transcript in scanned.transcripts} == {1}
+    assert "a newer scan read it too" in scanned.set_aside.values()
+
+
+def test_samples_of_one_id_in_two_logs_are_two_transcripts(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        planted_logs(tmp_path / "logs" / name)
+    result = scan(tmp_path / "logs", tmp_path)
+    assert result.exit_code == 0, result.output
+    scanned = said_transcripts(str(tmp_path / "runs"))
+    ids = {transcript.id for transcript in scanned.transcripts}
+    assert len(ids) == len(scanned.transcripts) == 2 * len(PLAN)
+    assert not scanned.set_aside
+
+
 def test_a_scan_without_a_placebo_leaves_it_open(logs: Path, tmp_path: Path) -> None:
     scan(logs, tmp_path)
     (first, *_) = said_transcripts(str(tmp_path / "runs")).transcripts
