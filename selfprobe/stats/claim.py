@@ -83,6 +83,11 @@ def outcome_above_zero(
     return Outcome.OPEN
 
 
+def remedy_unless_met(outcome: Outcome, remedy: str) -> str:
+    """The remedy of a check; "" where its requirement is met."""
+    return "" if outcome is Outcome.HOLDS else remedy
+
+
 def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
     """The requirement that a model answers with the words that its answer is read from.
 

@@ -60,7 +60,14 @@ from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import rows_of_frame
 from selfprobe.page.numerals import interval_text, number, percent_interval
 from selfprobe.page.plots import bar_rows, curves, cut_name
-from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
+from selfprobe.stats.claim import (
+    Check,
+    Claim,
+    Outcome,
+    answer_mass_check,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_LEARNING_RATE, Progress, TrainingStudy
 from selfprobe.text.counts import count_text
@@ -673,7 +680,7 @@ def _difference_check(
 ) -> Check:
     """Whether P of the label is above that of a control."""
     outcome = outcome_above_zero(difference, smallest=SMALLEST_P_DIFFERENCE)
-    remedy = "" if outcome is Outcome.HOLDS else "more questions (--questions) narrow the interval"
+    remedy = remedy_unless_met(outcome, "more questions (--questions) narrow the interval")
     return Check(name, difference, outcome, compared_with, explains=explains, remedy=remedy)
 
 

@@ -20,7 +20,14 @@ from selfprobe.mechanism.injection_prompts import (
 )
 from selfprobe.page.numerals import signed_number
 from selfprobe.stats import injection
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 
 Floats = npt.NDArray[np.float64]
@@ -466,7 +473,7 @@ def place_details(cell: tuple[int, float]) -> dict[str, str]:
 
 
 def _more(outcome: Outcome) -> str:
-    return "" if outcome is Outcome.HOLDS else "add concepts, notes (--notes) or doses (--doses)"
+    return remedy_unless_met(outcome, "add concepts, notes (--notes) or doses (--doses)")
 
 
 def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:

@@ -22,6 +22,7 @@ from selfprobe.stats.claim import (
     Outcome,
     answer_mass_check,
     outcome_above_zero,
+    remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, shifted, undefined
 from selfprobe.studies.inside_numbers import LatentNumbers, OverBaselines
@@ -221,7 +222,7 @@ def _lead_check(
         outcome=outcome,
         compared_with=compared_with,
         explains=explains,
-        remedy="" if outcome is Outcome.HOLDS else remedy,
+        remedy=remedy_unless_met(outcome, remedy),
     )
 
 
@@ -321,7 +322,7 @@ def _format_check(numbers: OverBaselines) -> Check:
         outcome=outcome,
         compared_with=f"format: {number(numbers.by_format.value)}" if has_format else "",
         explains=is_format,
-        remedy="" if outcome is Outcome.HOLDS else "give both labels in each format",
+        remedy=remedy_unless_met(outcome, "give both labels in each format"),
     )
 
 

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import percent, percent_interval, points
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, shifted, undefined
 from selfprobe.studies.inside_claims import CHANCE, NOT_READ, auroc_text
@@ -361,7 +368,12 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
     outcome = outcome_above_zero(held_only, smallest=SMALLEST_HELD_ONLY)
     checks = [
         _wrappers_check("probe_reads_evaluation", probes.evaluation_auroc, "add wrappers"),
-        Check("held_only", held_only, outcome, remedy=_remedy(outcome, MORE_TRANSCRIPTS_REMEDY)),
+        Check(
+            "held_only",
+            held_only,
+            outcome,
+            remedy=remedy_unless_met(outcome, MORE_TRANSCRIPTS_REMEDY),
+        ),
         _wrappers_check("probe_reads_placebo", probes.placebo_auroc, "read other --layers"),
     ]
     for control in CONTROL_CHECKS:
@@ -370,20 +382,16 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
     has_graders = probes.grader_count >= SUFFICIENT_GRADERS
     grader_outcome = Outcome.HOLDS if has_graders else Outcome.OPEN
     grader_count = undefined("a count", unit="grader", value=float(probes.grader_count))
-    grader_remedy = _remedy(grader_outcome, "list a second --grader in `awareness scan`")
+    grader_remedy = remedy_unless_met(grader_outcome, "list a second --grader in `awareness scan`")
     checks.append(Check("two_graders", grader_count, grader_outcome, remedy=grader_remedy))
     return Claim(subject, held_only, tuple(checks), SMALLEST_HELD_ONLY)
-
-
-def _remedy(outcome: Outcome, text: str) -> str:
-    return "" if outcome is Outcome.HOLDS else text
 
 
 def _wrappers_check(name: str, auroc: Estimate, remedy: str) -> Check:
     """The requirement that a probe tells announcements of wrappers left out."""
     lead = shifted(auroc, -CHANCE)
     outcome = Outcome.HOLDS if lead.low > 0 else Outcome.OPEN
-    return Check(name, lead, outcome, remedy=_remedy(outcome, remedy))
+    return Check(name, lead, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 
 def _control_check(control: TurnReading, numbers: TurnNumbers) -> Check:
@@ -410,5 +418,5 @@ def _control_check(control: TurnReading, numbers: TurnNumbers) -> Check:
         p_value=p_value,
         # a reader of the text may hold all of a new domain, which explains nothing
         explains=control is not TurnReading.EMBEDDINGS,
-        remedy=_remedy(outcome, MORE_TRANSCRIPTS_REMEDY),
+        remedy=remedy_unless_met(outcome, MORE_TRANSCRIPTS_REMEDY),
     )

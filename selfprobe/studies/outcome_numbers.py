@@ -30,7 +30,13 @@ from selfprobe.stats.beyond_items import (
     statement_residuals,
     within_strata_p,
 )
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import (
+    Check,
+    Claim,
+    Outcome,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.dimensions import Dimensions, count_dimensions
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, shifted, undefined
 from selfprobe.stats.metacognition import (
@@ -1216,7 +1222,7 @@ def _advantage_check(
         compared_with=f"{unbroken_name}: {number(competitor_auroc.value)}",
         p_value=advantage_p,
         explains=explains,
-        remedy="" if outcome is Outcome.HOLDS else "add items",
+        remedy=remedy_unless_met(outcome, "add items"),
     )
 
 

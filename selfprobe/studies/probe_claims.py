@@ -21,6 +21,7 @@ from selfprobe.stats.claim import (
     Outcome,
     answer_mass_check,
     outcome_above_zero,
+    remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -202,7 +203,7 @@ def lead_check(name: str, label: str, lead: Lead) -> Check:
         outcome=outcome,
         compared_with=f"{label}: {number(lead.score)}",
         explains=True,
-        remedy="" if outcome is Outcome.HOLDS else "add pairs",
+        remedy=remedy_unless_met(outcome, "add pairs"),
     )
 
 

@@ -36,7 +36,13 @@ from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import bar_rows
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import (
+    Check,
+    Claim,
+    Outcome,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.estimate import (
     Estimate,
     bootstrap,
@@ -533,7 +539,7 @@ def _share_check(
         outcome=outcome,
         compared_with=compared_with,
         explains=explains,
-        remedy="" if outcome is Outcome.HOLDS else remedy,
+        remedy=remedy_unless_met(outcome, remedy),
     )
 
 

@@ -15,7 +15,14 @@ from selfprobe.page.numerals import interval_text, number, percent, percent_inte
 from selfprobe.page.plots import model_names
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
 from selfprobe.stats.beyond_text import LABELS_TOLD_BY_TEXTS
-from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
+from selfprobe.stats.claim import (
+    Check,
+    Claim,
+    Outcome,
+    answer_mass_check,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, clustered_mean, shifted, undefined
 from selfprobe.studies.awareness.numbers import (
@@ -536,7 +543,7 @@ def _unscored_check(arm: ArmNumbers, rest_at_worst: Estimate) -> Check:
     """
     is_left = outcome_of_rest(rest_at_worst) is Outcome.HOLDS
     outcome = Outcome.HOLDS if is_left else Outcome.OPEN
-    remedy = _remedy(outcome, _unread_remedy(arm))
+    remedy = remedy_unless_met(outcome, _unread_remedy(arm))
     return Check("unscored", rest_at_worst, outcome, remedy=remedy)
 
 
@@ -550,7 +557,7 @@ def _labels_check(arm: ArmNumbers) -> Check:
 
 def _apart_check(effect: Estimate, remedy: str) -> Check:
     outcome = outcome_above_zero(effect, smallest=SMALLEST_REST)
-    return Check("apart", effect, outcome, remedy=_remedy(outcome, remedy))
+    return Check("apart", effect, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 
 def _sources_check(facts: AwarenessFacts) -> Check:
@@ -562,7 +569,9 @@ def _sources_check(facts: AwarenessFacts) -> Check:
     )
     has_several = facts.sources >= FEWEST_SOURCES_OF_LABEL
     outcome = Outcome.HOLDS if has_several else Outcome.OPEN
-    return Check("sources", source_count, outcome, remedy=_remedy(outcome, ADD_OR_NAME_SOURCES))
+    return Check(
+        "sources", source_count, outcome, remedy=remedy_unless_met(outcome, ADD_OR_NAME_SOURCES)
+    )
 
 
 def _reader_checks(arm: ArmNumbers, remedy: str) -> list[Check]:
@@ -585,7 +594,7 @@ def _rest_check(name: str, rest: Estimate, rival: TextRival | None, remedy: str)
         outcome,
         compared_with=_reaches(rival.title, rival.auroc) if rival else "the texts",
         explains=True,
-        remedy=_remedy(outcome, remedy),
+        remedy=remedy_unless_met(outcome, remedy),
         competitor_score=rival.auroc.value if rival else math.nan,
     )
 
@@ -595,10 +604,6 @@ def outcome_of_rest(rest: Estimate) -> Outcome:
     if rest.low > SMALLEST_REST:
         return Outcome.HOLDS
     return Outcome.FAILS if rest.high < SMALLEST_REST else Outcome.OPEN
-
-
-def _remedy(outcome: Outcome, remedy: str) -> str:
-    return "" if outcome is Outcome.HOLDS else remedy
 
 
 def _has_formats(effects: Effects) -> bool:
@@ -613,7 +618,7 @@ def _format_check(effects: Effects, remedy: str) -> Check:
         both_labels = "add both labels in either format"
         return Check("label_in_format", label, Outcome.OPEN, remedy=both_labels)
     outcome = outcome_above_zero(label, smallest=SMALLEST_REST)
-    return Check("label_in_format", label, outcome, remedy=_remedy(outcome, remedy))
+    return Check("label_in_format", label, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 
 def _placebo_of(arm: ArmNumbers, placebos: Sequence[AgainstPlacebo]) -> AgainstPlacebo | None:
@@ -653,7 +658,7 @@ def _placebo_check(facts: AwarenessFacts) -> Check:
     placebo_difference = placebo.by_label.get("evaluation", placebo.difference)
     compared_with = f"asked about form: {percent(placebo.placebo)}"
     outcome = outcome_above_zero(placebo_difference, smallest=SMALLEST_REST)
-    remedy = _remedy(outcome, ADD_CONVERSATIONS)
+    remedy = remedy_unless_met(outcome, ADD_CONVERSATIONS)
     return Check("placebo", placebo_difference, outcome, compared_with, remedy=remedy)
 
 
@@ -661,7 +666,7 @@ def _observers_check(observers: BeyondObservers) -> Check:
     compared_with = f"{observers.observer} reading them: AUROC {number(observers.auroc.value)}"
     outcome = outcome_of_rest(observers.rest)
     was_measured = not math.isnan(observers.rest.value)
-    remedy = _remedy(outcome, ADD_CONVERSATIONS if was_measured else "add another model")
+    remedy = remedy_unless_met(outcome, ADD_CONVERSATIONS if was_measured else "add another model")
     return Check(
         "observers",
         observers.rest,

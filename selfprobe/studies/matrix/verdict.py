@@ -348,12 +348,7 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     if own_check.name == "above_zero":
         checks.append(own_check)
     for name, steps in STEPS_OF_CHECK.items():
-        if not any(step in row.p_by_step for step in steps):
-            continue
-        if row.p_by_step.get(SHARED_ITEMS) == NOTHING_SHARED and steps == (SHARED_ITEMS,):
-            no_difference = undefined("items share no difficulty")
-            checks.append(Check(name, no_difference, Outcome.HOLDS))
-        else:
+        if any(step in row.p_by_step for step in steps):
             checks.append(_step_check(name, row, p_of_check[name], facts, alpha))
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
@@ -386,6 +381,8 @@ def _score_text(score: float, facts: MatrixFacts) -> str:
 
 def _step_check(name: str, row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
     """A part of the pairs test; all parts are about the advantage over what skill gives."""
+    if name == "beyond_shared_items" and row.p_by_step[SHARED_ITEMS] == NOTHING_SHARED:
+        return Check(name, undefined("items share no difficulty"), Outcome.HOLDS)
     outcome = outcome_above_zero(
         row.advantage, smallest=SMALLEST_OWN_ADVANTAGE, p_value=p, alpha=alpha
     )

@@ -29,7 +29,15 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import columns_of
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import cut_name, interval_rows, model_names
-from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, outcome_above_zero
+from selfprobe.stats.claim import (
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    ordered_claims,
+    outcome_above_zero,
+    remedy_unless_met,
+)
 from selfprobe.stats.estimate import Estimate, shifted, undefined
 from selfprobe.studies.preferences.judged import (
     GUESSING,
@@ -251,7 +259,7 @@ def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
         outcome=outcome,
         compared_with=accuracy_text if has_accuracy else reader.value,
         explains=True,
-        remedy="" if outcome is Outcome.HOLDS else READER_REMEDIES[reader],
+        remedy=remedy_unless_met(outcome, READER_REMEDIES[reader]),
     )
 
 
