@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
@@ -35,7 +37,9 @@ FEWEST_SHARED_TOKENS = 5
 TOKENS_WITH_LOGITS = 8
 """Number of tokens of the neutral text whose logits are held at the same time."""
 CACHE_COPIES = 3
-"""Copies of the memory of a note and a question that are held at the same time."""
+"""Copies of the memory of a note and a question that are held beside that of the note, where it
+cannot be cut back.
+"""
 LOGIT_COPIES = 3
 CACHE_TOLERANCE = 0.02
 """Largest difference of a logit that is read from a copied cache, or above blocks that are not run,
@@ -357,8 +361,9 @@ class AskedModel:
     def read_after(
         self, cache: Any, tokens: Sequence[int], injection: Injection | None, rows: int, keep: int
     ) -> Tensor:
-        """Logits [row, kept token, vocabulary] of what follows a note, from a copy of its cache."""
-        return self.read_on(deepcopy(cache), tokens, injection, rows, keep)
+        """Logits [row, kept token, vocabulary] of what follows a note; its cache stays as it is."""
+        with continued(cache) as branch_cache:
+            return self.read_on(branch_cache, tokens, injection, rows, keep)
 
     def read_on(
         self, cache: Any, tokens: Sequence[int], injection: Injection | None, rows: int, keep: int
@@ -421,11 +426,11 @@ class AskedModel:
         together is read once.
         """
         for branch in branches:
-            branch_cache = deepcopy(cache)
-            logits = self.read_on(branch_cache, branch.tokens, injection, rows, 1)[:, -1]
-            if branch.question is not None:
-                yield branch.question, logits
-            yield from self._read_branches(branch_cache, branch.branches, injection, rows)
+            with continued(cache) as branch_cache:
+                logits = self.read_on(branch_cache, branch.tokens, injection, rows, 1)[:, -1]
+                if branch.question is not None:
+                    yield branch.question, logits
+                yield from self._read_branches(branch_cache, branch.branches, injection, rows)
 
     def _read_neutral_text(
         self, conversation: Conversation, cache: Any, injection: Injection | None, rows: int
@@ -434,15 +439,15 @@ class AskedModel:
         a time, since logits of all take more memory than the model.
         """
         tokens = self.neutral_tokens(conversation)
-        text_cache = deepcopy(cache)
         sums = torch.zeros(rows)
-        for start in range(0, len(tokens) - 1, TOKENS_WITH_LOGITS):
-            read_tokens = tokens[start : min(start + TOKENS_WITH_LOGITS, len(tokens) - 1)]
-            next_tokens = tokens[start + 1 : start + 1 + len(read_tokens)]
-            logits = self.read_on(text_cache, read_tokens, injection, rows, len(read_tokens))
-            targets = torch.tensor(next_tokens, device=logits.device)
-            picked = logits.gather(2, targets[None, :, None].expand(rows, -1, 1))[..., 0]
-            sums += (picked - logits.logsumexp(-1)).sum(1).cpu()
+        with continued(cache) as text_cache:
+            for start in range(0, len(tokens) - 1, TOKENS_WITH_LOGITS):
+                read_tokens = tokens[start : min(start + TOKENS_WITH_LOGITS, len(tokens) - 1)]
+                next_tokens = tokens[start + 1 : start + 1 + len(read_tokens)]
+                logits = self.read_on(text_cache, read_tokens, injection, rows, len(read_tokens))
+                targets = torch.tensor(next_tokens, device=logits.device)
+                picked = logits.gather(2, targets[None, :, None].expand(rows, -1, 1))[..., 0]
+                sums += (picked - logits.logsumexp(-1)).sum(1).cpu()
         means: Floats = (sums / (len(tokens) - 1)).numpy()
         return means
 
@@ -508,7 +513,7 @@ class AskedModel:
         self, conversation: Conversation, injection: Injection, rows: int
     ) -> list[str]:
         """What is written after a note under each vector, always the most probable token."""
-        cache = deepcopy(self.read_note(conversation, injection, rows))
+        cache = self.read_note(conversation, injection, rows)
         question = prompts.AskedQuestion("write", prompts.WRITING_PROMPT)
         tokens = self.asked_after(conversation, question)
         with self._adding(injection, _later_marks(injection, len(tokens))):
@@ -571,6 +576,26 @@ class AskedModel:
             f"{self.judge.name} cannot go on from a copy of its cache ({reason}): use a model with "
             "plain attention"
         )
+
+
+@contextmanager
+def continued(cache: Any) -> Iterator[Any]:
+    """A cache to read on with; the one that is given is as before afterwards.
+
+    One that keeps all tokens is read on itself and cut back; of any other there is a copy.
+    """
+    if not keeps_all_tokens(cache):
+        yield deepcopy(cache)
+        return
+    token_count = cache.get_seq_length()
+    yield cache
+    cache.crop(token_count - cache.get_seq_length())
+
+
+def keeps_all_tokens(cache: Any) -> bool:
+    """Whether all layers of a cache are of plain attention, so that it can be cut back."""
+    is_growing = isinstance(cache, DynamicCache)
+    return is_growing and all(type(layer) is DynamicLayer for layer in cache.layers)
 
 
 def _later_marks(injection: Injection | None, count: int) -> Tensor:
@@ -689,7 +714,10 @@ def measured_speed(
     longest = len(conversation.tokens) + max(item.longest for item in branch)
     question_bytes = note_bytes * longest // len(conversation.tokens)
     logit_bytes = 4 * logit_count * TOKENS_WITH_LOGITS
-    memory = note_bytes + CACHE_COPIES * question_bytes + LOGIT_COPIES * logit_bytes
+    cache_bytes = question_bytes
+    if not keeps_all_tokens(cache):
+        cache_bytes = note_bytes + CACHE_COPIES * question_bytes
+    memory = cache_bytes + LOGIT_COPIES * logit_bytes
     row_tokens = rows * tokens
     return ReadingSpeed(seconds / row_tokens, cpu_seconds / row_tokens, memory)
 

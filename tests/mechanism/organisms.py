@@ -139,8 +139,9 @@ def organism(kind: Kind) -> LocalModel:
     _, number_tokens = asked._sentence_numbers()
 
     def forward(input_ids: Any = None, past_key_values: Any = None, **further: Any) -> Any:
-        is_first_turn = past_key_values is None or past_key_values.get_seq_length() == 0
-        read_before = getattr(past_key_values, "read_tokens", [])
+        count_before = 0 if past_key_values is None else past_key_values.get_seq_length()
+        is_first_turn = count_before == 0
+        read_before = getattr(past_key_values, "read_tokens", [])[:count_before]
         output = plain_forward(input_ids=input_ids, past_key_values=past_key_values, **further)
         tokens = input_ids[0].tolist()
         if is_first_turn and note_word in tokens:

@@ -12,14 +12,23 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM  # noqa: E402
+
 from selfprobe.mechanism import injection_prompts as prompts  # noqa: E402
-from selfprobe.mechanism.injection import AskedModel, Injection, read_together  # noqa: E402
+from selfprobe.mechanism.injection import (  # noqa: E402
+    AskedModel,
+    Injection,
+    continued,
+    keeps_all_tokens,
+    read_together,
+)
 from selfprobe.page import Page, write  # noqa: E402
 from selfprobe.probes.model import LocalModel, decoder_blocks  # noqa: E402
 from selfprobe.probes.tokens import Chat  # noqa: E402
 from selfprobe.studies.inject import Inject  # noqa: E402
 
 from .organisms import BASE, BLOCK, CONCEPTS, Kind, organism, plain_llama  # noqa: E402
+from .test_lower_blocks import FAMILIES  # noqa: E402
 
 VERDICTS = {
     Kind.NOTHING: ("No", "No"),
@@ -98,6 +107,37 @@ def test_a_vector_is_added_on_the_note_alone_and_rows_do_not_touch_one_another()
     start = conversation.note_start
     assert torch.equal(keys[1, :, :start], plain_keys[1, :, :start])
     assert not torch.allclose(keys[1, :, start:], plain_keys[1, :, start:])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_cache_that_was_read_on_with_is_as_before(family: str) -> None:
+    config = CONFIG_MAPPING[family](**FAMILIES[family])
+    model = AutoModelForCausalLM.from_config(config).eval()
+    tokens = torch.arange(5, 45)[None]  # past the windows
+
+    def logits_after(cache: Any, start: int) -> Any:
+        ids = tokens[:, start : start + 10]
+        with torch.inference_mode():
+            return model(ids, past_key_values=cache, use_cache=True).logits
+
+    with torch.inference_mode():
+        cache = model(tokens[:, :20], use_cache=True).past_key_values
+    with continued(cache) as branch_cache:
+        first = logits_after(branch_cache, 20)
+        with continued(branch_cache) as inner_cache:
+            first_inner = logits_after(inner_cache, 30)
+        second_inner = logits_after(branch_cache, 30)
+    second = logits_after(cache, 20)
+    assert torch.equal(first, second) and torch.equal(first_inner, second_inner)
+
+
+def test_a_cache_of_plain_attention_is_not_copied() -> None:
+    judge = plain_llama()
+    with torch.inference_mode():
+        cache = judge.model(torch.arange(5, 15)[None], use_cache=True).past_key_values
+    assert keeps_all_tokens(cache)
+    with continued(cache) as branch_cache:
+        assert branch_cache is cache
 
 
 def test_a_stopped_study_goes_on_and_makes_the_same_tables(
