@@ -53,6 +53,8 @@ class World:
     """The same when asked for any word."""
     reader_naming: float = 0.0
     noise: Noise = normal
+    clean_noise: float = NOISE
+    """Standard deviation of a log-odds where there is no vector."""
 
     def readings(self, rng: np.random.Generator) -> InjectionReadings:
         """Readings of a model in this world."""
@@ -85,7 +87,7 @@ class World:
             masses=np.full(log_odds.shape, 0.8),
             names=names,
             neutral=-3 * ones,
-            clean=self._plain(rng, clean, np.zeros(NOTES)),
+            clean=self._plain(rng, clean, np.zeros(NOTES), self.clean_noise),
             odd=self._plain(
                 rng,
                 tuple(np.tile(part, (3, 1)) for part in clean),
@@ -109,6 +111,7 @@ class World:
         other: FloatArray,
         facts: FloatArray,
         bias: FloatArray,
+        noise: float = NOISE,
     ) -> FloatArray:
         """Log-odds of Yes [..., question] with the given signals."""
         leads = np.array([1.0, -1.0])
@@ -120,15 +123,19 @@ class World:
         fact_values = bias[..., None] + facts[..., None] * leads
         parts.append(fact_values.reshape(*facts.shape[:-1], -1))
         log_odds = np.concatenate(parts, axis=-1)
-        return log_odds + NOISE * self.noise(rng, log_odds.shape)
+        return log_odds + noise * self.noise(rng, log_odds.shape)
 
     def _plain(
-        self, rng: np.random.Generator, clean: tuple[FloatArray, ...], additions: FloatArray
+        self,
+        rng: np.random.Generator,
+        clean: tuple[FloatArray, ...],
+        additions: FloatArray,
+        noise: float = NOISE,
     ) -> PlainReadings:
         """Readings of texts without a vector, which add something to the own signal."""
         own = clean[0] + additions[:, None]
         bias = np.full((len(own), 1), 0.4)
-        log_odds = self._log_odds(rng, own, clean[1], clean[2], bias)
+        log_odds = self._log_odds(rng, own, clean[1], clean[2], bias, noise)
         names = 0.5 * self.noise(rng, (len(own), 3, CONCEPTS))
         mass = np.full(log_odds.shape, 0.8)
         return PlainReadings(log_odds, mass, names, np.full(len(own), -3.0))
@@ -226,7 +233,11 @@ LINES: Lines = {
     "notices: vectors move a wording": Line(notices(World(wording_spread=0.5))),
     "notices: any vector": Line(notices(World(noticing=2.5, control_noticing=2.5))),
     "notices: odd texts too": Line(notices(World(noticing=2.5, odd_signal=2.5))),
+    "notices: nothing, and no noise without a vector": Line(notices(World(clean_noise=0.0))),
     "notices: .8 at dose 1": Line(notices(World(noticing=0.8)), True, 0.5),
+    "notices: .8 at dose 1, and no noise without a vector": Line(
+        notices(World(noticing=0.8, clean_noise=0.0)), True, 0.5
+    ),
     "notices: 2.5 at dose 1": Line(notices(World(noticing=2.5)), True, 0.9),
     "notices: 2.5 at dose 1, signals flattened": Line(
         notices(World(noticing=2.5, flattening=0.8)), True, 0.9
