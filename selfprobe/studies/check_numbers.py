@@ -290,6 +290,17 @@ def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
 
 def refusal(old: BaselineRun, new: BaselineRun) -> str:
     """Why two runs say nothing about a change of the model, or ""."""
+    reasons = (
+        _changed_questions(old, new),
+        _changed_processing(old, new),
+        _lacking_scores(old, new),
+        _lacking_items(old, new),
+    )
+    return next((reason for reason in reasons if reason), "")
+
+
+def _changed_questions(old: BaselineRun, new: BaselineRun) -> str:
+    """Another version, argument, data set or item of the task; "" where there is none."""
     if old.version != new.version:
         return (
             f"the baseline is of task version {old.version}, the logs are of {new.version}; save a "
@@ -315,6 +326,11 @@ def refusal(old: BaselineRun, new: BaselineRun) -> str:
             f"options, as {min(changed_answers)}: the same reply is scored otherwise; save a new "
             "baseline"
         )
+    return ""
+
+
+def _changed_processing(old: BaselineRun, new: BaselineRun) -> str:
+    """Other solvers, prompts, scorers or reducers; "" where there are none."""
     if old.plan != new.plan:
         return "its solvers or their arguments changed (a prompt template among them)"
     scoring_reason = _changed_scoring(old, new)
@@ -328,6 +344,11 @@ def refusal(old: BaselineRun, new: BaselineRun) -> str:
             f"the baseline has {old.epochs} epochs of an item, the logs {new.epochs}, and their "
             f"{growing[0]} grows with them; run as many, or save a new baseline"
         )
+    return ""
+
+
+def _lacking_scores(old: BaselineRun, new: BaselineRun) -> str:
+    """A score that only one of the runs has as numbers; "" where there is none."""
     for key, reason in new.left_out.items():
         if key in keys_of(old):
             return f"{reason}; the baseline has numbers there"
@@ -342,6 +363,10 @@ def refusal(old: BaselineRun, new: BaselineRun) -> str:
             f"the logs lack the score {lacking_keys[0]}, which the baseline has; they have "
             f"{present_keys}"
         )
+    return ""
+
+
+def _lacking_items(old: BaselineRun, new: BaselineRun) -> str:
     lacking_items = old.items.keys() - new.items.keys()
     if lacking_items:
         return (

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.studies.check import read_baseline, save_baseline
+from selfprobe.studies.check_baseline_file import read_baseline, save_baseline
 from selfprobe.studies.check_numbers import BaselineRun
 
 

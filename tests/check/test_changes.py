@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from selfprobe.studies.check import VERDICT_WORDS, Gate, _short, _signed, change_text, verdict_text
+from selfprobe.studies.check_gate import (
+    VERDICT_WORDS,
+    Gate,
+    _short,
+    _signed,
+    change_text,
+    verdict_text,
+)
 from selfprobe.studies.check_numbers import (
     BaselineRun,
     ChangeVerdict,
