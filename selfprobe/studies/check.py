@@ -2,7 +2,7 @@
 Inspect task.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ from selfprobe.studies.check_numbers import (
     scores_of,
     verdict_counts,
 )
-from selfprobe.studies.check_tasks import RehearsedTask, task_faults
+from selfprobe.studies.check_tasks import RehearsedTask, expected_run, run_faults, task_faults
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
@@ -257,18 +257,33 @@ class Check(Study):
             rehearsed_tasks[task_name] = RehearsedTask(task, args, item_count)
         earlier_runs, _ = self.before
         if earlier_runs:
-            self._refuse_incomparable(task_faults(earlier_runs, rehearsed_tasks))
+            faults = task_faults(earlier_runs, rehearsed_tasks)
+            if not faults:
+                faults = self._run_faults(earlier_runs, rehearsed_tasks)
+            self._refuse_incomparable(faults)
         return rehearsed_tasks
 
-    def _refuse_incomparable(self, fault_by_task: Mapping[str, str]) -> None:
-        """Refuse tasks that no gate would compare with the baseline, in all outputs."""
-        if not fault_by_task:
+    def _run_faults(
+        self, earlier_runs: Sequence[BaselineRun], rehearsed_tasks: Mapping[str, RehearsedTask]
+    ) -> dict[str, str]:
+        """Runs of --run or of the baseline that no gate would compare → why."""
+        expected_runs = list[BaselineRun]()
+        for model in self.models:
+            named_model = NamedModel(model, self.run_settings.model_args)
+            for task_name, rehearsed_task in rehearsed_tasks.items():
+                arguments = rehearsed_task.args | self.run_settings.shared
+                run = expected_run(task_name, rehearsed_task.task, arguments, named_model)
+                expected_runs.append(run)
+        return run_faults(earlier_runs, expected_runs)
+
+    def _refuse_incomparable(self, faults: Mapping[str, str]) -> None:
+        """Refuse tasks or runs that no gate would compare with the baseline, in all outputs."""
+        if not faults:
             return
-        texts = [f"{task_name}: the baseline {fault}" for task_name, fault in fault_by_task.items()]
+        texts = [f"{name}: {fault}" for name, fault in faults.items()]
         cases = list[Case]()
-        for task_name, fault in fault_by_task.items():
-            text = f"refused: the baseline {fault}"
-            cases.append(bad_case(task_name, text, len(GATE_HEADINGS)))
+        for name, fault in faults.items():
+            cases.append(bad_case(name, f"refused: {fault}", len(GATE_HEADINGS)))
         summary = f"{len(cases)} refused, nothing was asked"
         self._write_files(
             CheckResult(ExitStatus.INCOMPLETE, cases, GATE_HEADINGS, [], summary, {}),

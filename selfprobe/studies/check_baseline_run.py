@@ -65,7 +65,9 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
     judged_values = [(row.item, row.decision) for row in rows if not row.failed]
     kept_values = _kept_values(rows, samples)
     clusters = _cluster_by_item(samples)
-    task_args = _changed_defaults(read_run) if is_of_suite else header.eval.task_args
+    task_args = header.eval.task_args
+    if is_of_suite:
+        task_args = changed_defaults(read_run.task, args_of(header))
     applied = _requested_settings(read_run)
     if is_of_suite:
         applied = dict(read_run.applied_settings)
@@ -75,8 +77,8 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
         target=target_of(header),
         version=str(header.eval.task_version).partition("+")[0],
         selfprobe=str(metadata.get("selfprobe", "")),
-        args=_plain(task_args),
-        model_args=_plain(concealed(header.eval.model_args)),
+        args=plain_json(task_args),
+        model_args=plain_json(concealed(header.eval.model_args)),
         data="",
         plan="",
         prompts=_prompts(read_run.run, samples),
@@ -176,13 +178,13 @@ def _with_foreign_digests(baseline: BaselineRun, read_run: ReadRun) -> BaselineR
     )
 
 
-def _changed_defaults(read_run: ReadRun) -> dict[str, Any]:
+def changed_defaults(task_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a task of the suite that are other than its defaults, without those that only
     say where logs lie.
     """
-    defaults = defaults_of(read_run.task) if read_run.task in tasks_by_name() else {}
+    defaults = defaults_of(task_name) if task_name in tasks_by_name() else {}
     changed = {}
-    for name, value in args_of(read_run.run.header).items():
+    for name, value in arguments.items():
         if value is not None and name not in LOCATION_ARGUMENTS and value != defaults.get(name):
             changed[name] = value
     return changed
@@ -461,6 +463,6 @@ def _digest(content: object, length: int = 12) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def plain_json(value: Any) -> dict[str, Any]:
     """A value in the form that JSON has."""
     return dict(json.loads(json.dumps(value, sort_keys=True, default=str)))

@@ -171,10 +171,37 @@ class RunPairs:
 
 
 def pair_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> RunPairs:
-    """Pair each earlier run with the current one of the same task, arguments and model; a single
+    """Pair each earlier run with its current one (`match_runs`), or say why they are not compared."""
+    run_pairs = RunPairs()
+    matches = match_runs(before, after)
+    for old, new in matches.pairs:
+        _add_pair(old, new, run_pairs)
+    for run in matches.only_before:
+        run_pairs.refused[run.name] = _unpaired_reason(run, matches.only_after)
+    baseline_tasks = {run.task for run in before}
+    unpaired_tasks = {run.task for run in matches.only_before}
+    for run in matches.only_after:
+        if run.task not in baseline_tasks or run.task not in unpaired_tasks:
+            run_pairs.refused[name_with_arguments(run)] = (
+                "it is not in the baseline; save a new baseline of all runs, or leave it out"
+            )
+    return run_pairs
+
+
+@dataclass(frozen=True)
+class RunMatches:
+    """Runs before and after that belong together, compared or not."""
+
+    pairs: list[Pair]
+    only_before: list[BaselineRun]
+    only_after: list[BaselineRun]
+
+
+def match_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> RunMatches:
+    """Match each earlier run with the current one of the same task, arguments and model; a single
     other model counts.
     """
-    run_pairs = RunPairs()
+    pairs = list[Pair]()
     unpaired_before = list(before)
     unpaired_after = list(after)
     for level in range(PAIRING_LEVELS):
@@ -187,20 +214,10 @@ def pair_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> Ru
             if len(group.before) == len(group.after) == 1:
                 old = group.before[0]
                 new = group.after[0]
-                _add_pair(old, new, run_pairs)
+                pairs.append((old, new))
                 unpaired_before.remove(old)
                 unpaired_after.remove(new)
-
-    for run in unpaired_before:
-        run_pairs.refused[run.name] = _unpaired_reason(run, unpaired_after)
-    baseline_tasks = {run.task for run in before}
-    unpaired_tasks = {run.task for run in unpaired_before}
-    for run in unpaired_after:
-        if run.task not in baseline_tasks or run.task not in unpaired_tasks:
-            run_pairs.refused[_name_with_arguments(run)] = (
-                "it is not in the baseline; save a new baseline of all runs, or leave it out"
-            )
-    return run_pairs
+    return RunMatches(pairs, unpaired_before, unpaired_after)
 
 
 @dataclass
@@ -211,7 +228,7 @@ class Pairable:
     after: list[BaselineRun] = field(default_factory=list)
 
 
-def _name_with_arguments(run: BaselineRun) -> str:
+def name_with_arguments(run: BaselineRun) -> str:
     """A run's name, with its arguments where it has any: "kth_word of openai/a (k=2)"."""
     arguments = ", ".join(f"{name}={value}" for name, value in sorted(run.args.items()))
     return f"{run.name} ({arguments})" if arguments else run.name
@@ -307,7 +324,10 @@ def _changed_questions(old: BaselineRun, new: BaselineRun) -> str:
             "new baseline"
         )
     if old.args != new.args:
-        return f"asked with other task arguments: {_changed_arguments(old, new)}"
+        return (
+            f"asked with other task arguments: {_changed_arguments(old, new)}; give the same, or "
+            "save a new baseline"
+        )
     if old.data != new.data:
         return (
             f"another data set: its hash was {old.data[:12] or 'none'} and is "
