@@ -24,7 +24,8 @@ from selfprobe.text.counts import plural
 FALSE_ALARM_NOTE = (
     "A model that did not change has an alarm within 30 nights with one baseline in four. Run it "
     "again before you act: with 6 % of baselines both runs of a night are worse. A baseline of "
-    "several epochs has more alarms (40 %), not fewer; only the worst luck is smaller."
+    "several epochs has more alarms (40 %), not fewer; only the worst luck is smaller. Where answers "
+    "differ from day to day for other reasons, the second run must be of another night."
 )
 
 
