@@ -285,6 +285,9 @@ def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
         )
     if old.model != new.model:
         yield f"the baseline's model is {old.model}"
+    has_targets = old.target != old.model and new.target != new.model
+    if has_targets and old.target != new.target:
+        yield f"the baseline's target is {old.target}"
     if old.epochs != new.epochs:
         yield (
             f"the baseline has {count_text(old.epochs, 'epoch')} of an item, the logs "
@@ -317,11 +320,18 @@ def refusal(old: BaselineRun, new: BaselineRun) -> str:
 
 
 def _changed_questions(old: BaselineRun, new: BaselineRun) -> str:
-    """Another version, argument, data set or item of the task; "" where there is none."""
+    """Another version, kind of target, argument, data set or item of the task; "" where there is
+    none.
+    """
     if old.version != new.version:
         return (
             f"the baseline is of task version {old.version}, the logs are of {new.version}; save a "
             "new baseline"
+        )
+    if (old.target == old.model) != (new.target == new.model):
+        return (
+            f"the baseline is of {_model_and_target(old)}, the logs are of "
+            f"{_model_and_target(new)}; run the same, or save a new baseline"
         )
     if old.args != new.args:
         return (
@@ -395,6 +405,11 @@ def _lacking_items(old: BaselineRun, new: BaselineRun) -> str:
             "baseline of fewer"
         )
     return ""
+
+
+def _model_and_target(run: BaselineRun) -> str:
+    suffix = target_suffix(run.model, run.target)
+    return f"{run.model}{suffix or ' about itself'}"
 
 
 def _changed_arguments(old: BaselineRun, new: BaselineRun) -> str:

@@ -129,6 +129,24 @@ def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_a
     assert found.refused["quiz of b"].startswith("it is not in the baseline; save a new baseline")
 
 
+def test_a_run_about_another_model_is_not_compared_with_one_about_itself_and_another_target_is_said() -> (
+    None
+):
+    about_itself = run(HALF, model="a", target="a")
+    about_b = run(HALF, model="a", target="b")
+    about_c = run(HALF, model="a", target="c")
+    for before, now, text in (
+        (about_b, about_itself, "the baseline is of a about b, the logs are of a about itself"),
+        (about_itself, about_b, "the baseline is of a about itself, the logs are of a about b"),
+    ):
+        assert pair_runs([before], [now]).refused == {
+            now.name: f"{text}; run the same, or save a new baseline"
+        }
+    found = pair_runs([about_b], [about_c])
+    assert len(found.pairs) == 1
+    assert found.notes == ["quiz of a about c: the baseline's target is b"]
+
+
 def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     """.47 → .34 is −.13, and −.138 is rounded to −.14."""
     before, now = run([1.0] * 474 + [0.0] * 526), run([1.0] * 336 + [0.0] * 664)
