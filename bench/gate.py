@@ -26,7 +26,8 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from scipy import special  # noqa: E402
 
-from selfprobe.studies.check_numbers import BaselineRun, Pair, changes_of  # noqa: E402
+from selfprobe.studies.check_numbers import changes_of  # noqa: E402
+from selfprobe.studies.check_pairs import BaselineRun, Pair  # noqa: E402
 
 SMALLEST_CHANGE = 0.05
 PAIR_COUNT = 1000

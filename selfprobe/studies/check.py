@@ -31,16 +31,11 @@ from selfprobe.studies.check_cases import (
     bad_case,
     unasked_case,
 )
+from selfprobe.studies.check_cells import scores_of
+from selfprobe.studies.check_draws import Draw, epoch_deals, item_draws, verdict_counts
 from selfprobe.studies.check_gate import GATE_HEADINGS, Gate
 from selfprobe.studies.check_logs import CheckedLogs, complete, read_logs
-from selfprobe.studies.check_numbers import (
-    BaselineRun,
-    Draw,
-    epoch_deals,
-    item_draws,
-    scores_of,
-    verdict_counts,
-)
+from selfprobe.studies.check_pairs import BaselineRun
 from selfprobe.studies.check_tasks import RehearsedTask, expected_run, run_faults, task_faults
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name

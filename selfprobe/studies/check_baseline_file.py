@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.output import place_file
-from selfprobe.studies.check_numbers import BaselineRun
+from selfprobe.studies.check_pairs import BaselineRun
 
 FIELDS_WITH_LINES = (
     "metrics",

@@ -30,7 +30,8 @@ from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.observe import OTHER_PREFIX
-from selfprobe.studies.check_numbers import UNBOUND, UNNAMED_SCORE, BaselineRun
+from selfprobe.studies.check_numbers import UNNAMED_SCORE
+from selfprobe.studies.check_pairs import UNBOUND, BaselineRun
 from selfprobe.studies.check_read import ReadRun
 from selfprobe.studies.check_table import TableRow
 from selfprobe.study._registry import defaults_of, measures

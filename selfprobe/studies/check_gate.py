@@ -8,17 +8,9 @@ from functools import cached_property
 
 from selfprobe.stats.paired import Change
 from selfprobe.studies.check_cases import Case, CaseKind, CheckResult, ExitStatus, bad_case
-from selfprobe.studies.check_numbers import (
-    UNSCORED_METRIC,
-    BaselineRun,
-    ChangeVerdict,
-    MetricChange,
-    RunPairs,
-    TurnedCell,
-    changes_of,
-    pair_runs,
-    turned_cells,
-)
+from selfprobe.studies.check_cells import TurnedCell, turned_cells
+from selfprobe.studies.check_numbers import UNSCORED_METRIC, ChangeVerdict, MetricChange, changes_of
+from selfprobe.studies.check_pairs import BaselineRun, RunPairs, pair_runs
 from selfprobe.text.counts import plural
 
 FALSE_ALARM_NOTE = (

@@ -9,7 +9,7 @@ from selfprobe.logs import UNREADABLE, Identity, Run, no_logs_text
 from selfprobe.logs import runs as runs_in
 from selfprobe.studies.check_baseline_run import baseline_run
 from selfprobe.studies.check_cases import CaseKind, CheckResult, ExitStatus, bad_case
-from selfprobe.studies.check_numbers import BaselineRun
+from selfprobe.studies.check_pairs import BaselineRun
 from selfprobe.studies.check_read import ReadRun, read_checked_run
 from selfprobe.text.counts import count_text
 

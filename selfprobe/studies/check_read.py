@@ -9,7 +9,7 @@ from selfprobe.errors import one_line
 from selfprobe.logs import Run, cause, counted, cut_in, target_of
 from selfprobe.scorers.decision import Judged
 from selfprobe.studies.check_cases import COMPLETE_SUITE, Case, CaseKind
-from selfprobe.studies.check_numbers import target_suffix
+from selfprobe.studies.check_pairs import target_suffix
 from selfprobe.studies.check_table import TableRow, header_disagreement, judged_table
 from selfprobe.text.counts import count_text
 

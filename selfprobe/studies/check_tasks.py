@@ -8,9 +8,9 @@ from inspect_ai import Task
 
 from selfprobe.errors.arguments import comparable_arguments
 from selfprobe.studies.check_baseline_run import changed_defaults, plain_json
-from selfprobe.studies.check_numbers import (
+from selfprobe.studies.check_numbers import UNNAMED_SCORE
+from selfprobe.studies.check_pairs import (
     UNBOUND,
-    UNNAMED_SCORE,
     BaselineRun,
     match_runs,
     name_with_arguments,

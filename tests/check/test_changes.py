@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from selfprobe.studies.check_cells import turned_cells
 from selfprobe.studies.check_gate import (
     VERDICT_WORDS,
     Gate,
@@ -13,14 +14,8 @@ from selfprobe.studies.check_gate import (
     change_text,
     verdict_text,
 )
-from selfprobe.studies.check_numbers import (
-    BaselineRun,
-    ChangeVerdict,
-    changes_of,
-    pair_runs,
-    refusal,
-    turned_cells,
-)
+from selfprobe.studies.check_numbers import ChangeVerdict, changes_of
+from selfprobe.studies.check_pairs import BaselineRun, pair_runs, refusal
 
 
 def run(values: list[Any], **given: Any) -> BaselineRun:

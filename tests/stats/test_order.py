@@ -35,7 +35,9 @@ from selfprobe.studies.awareness.numbers import against_placebo, comparison_of
 from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card_numbers import card_numbers
-from selfprobe.studies.check_numbers import BaselineRun, changes_of, item_draws
+from selfprobe.studies.check_draws import item_draws
+from selfprobe.studies.check_numbers import changes_of
+from selfprobe.studies.check_pairs import BaselineRun
 from selfprobe.studies.features import QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
