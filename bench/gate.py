@@ -26,7 +26,8 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from scipy import special  # noqa: E402
 
-from selfprobe.studies.check_numbers import BaselineRun, Pair, changes_of  # noqa: E402
+from selfprobe.studies.check_numbers import changes_of  # noqa: E402
+from selfprobe.studies.check_pairs import BaselineRun, Pair  # noqa: E402
 
 SMALLEST_CHANGE = 0.05
 PAIR_COUNT = 1000
@@ -250,7 +251,10 @@ BASELINE_COUNT = 1000
 SHORT_NIGHTS = 30
 """Number of nights of the first columns."""
 NIGHT = Line("a night", 100)
-BASELINE_EPOCHS = (1, 2, 5, 10)
+BASELINE_KINDS = ((1, 0.0), (2, 0.0), (5, 0.0), (10, 0.0), (1, 0.01), (1, 0.03), (10, 0.03))
+"""Epochs of the baseline, and how far (sd) all chances move together from night to night: the
+server's change of a day, not the model's.
+"""
 RULES = (
     "each run that is worse",
     "a run that is worse, and so is a second one of that night",
@@ -261,8 +265,8 @@ RULES = (
 
 
 def item_means(chances: Floats, epochs: int, nights: int, rng: np.random.Generator) -> Floats:
-    """Mean score of each item in each night's run, `[night, item]`; `chances` are `[item, key]`."""
-    counts = rng.binomial(epochs, np.broadcast_to(chances, (nights, *chances.shape)))
+    """Mean score of each item in each night's run, `[night, item]`, from `[night, item, key]`."""
+    counts = rng.binomial(epochs, chances)
     return np.asarray(counts.mean(axis=2) / epochs)
 
 
@@ -284,16 +288,29 @@ def is_worse(before: Floats, after: Floats) -> Floats:
     return np.asarray((means + half_widths < 0) & ~is_within)
 
 
-def alarms(epochs: int, seed: int, *, fall: float = 0.0, nights: int = NIGHTS) -> Floats:
-    """Whether each rule has an alarm in each night of one baseline, `[rule, night]`."""
+def alarms(
+    epochs: int, seed: int, *, fall: float = 0.0, nights: int = NIGHTS, shift: float = 0.0
+) -> Floats:
+    """Whether each rule has an alarm in each night of one baseline, `[rule, night]`.
+
+    Args:
+        epochs: Epochs of the baseline.
+        seed: Number of the baseline.
+        fall: How far the mean chance fell since the baselines.
+        nights: Number of nights.
+        shift: How far (sd) all chances move together from night to night; each of the two baselines
+            is of a night of its own, two runs of one night are not.
+    """
     rng = np.random.default_rng([epochs, seed])
     a = NIGHT.mean * NIGHT.spread
     b = (1 - NIGHT.mean) * NIGHT.spread
     chances = rng.beta(a, b, (NIGHT.items, NIGHT.keys))
-    baseline, other_baseline = item_means(chances, epochs, 2, rng)
-    now = _lowered(chances, fall)
-    first_runs = item_means(now, 1, nights, rng)
-    second_runs = item_means(now, 1, nights, rng)
+    shift_rng = np.random.default_rng([epochs, seed, 1])
+    baseline_chances = _shifted(chances, shift * shift_rng.standard_normal(2))
+    baseline, other_baseline = item_means(baseline_chances, epochs, 2, rng)
+    night_chances = _shifted(_lowered(chances, fall), shift * shift_rng.standard_normal(nights))
+    first_runs = item_means(night_chances, 1, nights, rng)
+    second_runs = item_means(night_chances, 1, nights, rng)
     is_first_worse = is_worse(baseline, first_runs)
     in_a_row = is_first_worse & np.append(False, is_first_worse[:-1])
     return np.array(
@@ -306,20 +323,27 @@ def alarms(epochs: int, seed: int, *, fall: float = 0.0, nights: int = NIGHTS) -
     )
 
 
+def _shifted(chances: Floats, shifts: Floats) -> Floats:
+    """The chances of each night, `[night, item, key]`."""
+    return np.clip(chances + shifts[:, None, None], 0, 1)
+
+
 NIGHT_HEADINGS = (
-    "epochs of the baseline", "alarm", "a night", "within 30 nights", "within 200",
+    "epochs of the baseline", "nights differ by (sd)", "alarm", "a night", "within 30 nights", "within 200",
     "nights of the worst baseline in 20", "fell by .05: a night", "by .10",
 )  # fmt: skip
 
 
 def nights_table(baseline_count: int) -> list[str]:
-    """A row for each number of epochs of the baseline and each rule."""
+    """A row for each kind of baseline and each rule."""
     rows = ["|" + "|".join(NIGHT_HEADINGS) + "|", "|---" * len(NIGHT_HEADINGS) + "|"]
-    for epochs in BASELINE_EPOCHS:
+    for epochs, shift in BASELINE_KINDS:
         # each [baseline, rule, night]
-        unchanged_alarms = np.array([alarms(epochs, seed) for seed in range(baseline_count)])
-        small_fall_alarms = _alarms_after_fall(epochs, SMALLEST_CHANGE, baseline_count)
-        large_fall_alarms = _alarms_after_fall(epochs, 2 * SMALLEST_CHANGE, baseline_count)
+        unchanged_alarms = np.array(
+            [alarms(epochs, seed, shift=shift) for seed in range(baseline_count)]
+        )
+        small_fall_alarms = _alarms_after_fall(epochs, SMALLEST_CHANGE, shift, baseline_count)
+        large_fall_alarms = _alarms_after_fall(epochs, 2 * SMALLEST_CHANGE, shift, baseline_count)
         for rule_index, rule in enumerate(RULES):
             rule_alarms = unchanged_alarms[:, rule_index]
             shares = [
@@ -331,14 +355,16 @@ def nights_table(baseline_count: int) -> list[str]:
                 large_fall_alarms[:, rule_index, 1:].mean(),
             ]
             percentages = [f"{100 * share:.1f} %" for share in shares]
-            rows.append("|" + "|".join([str(epochs), rule, *percentages]) + "|")
+            rows.append("|" + "|".join([str(epochs), f"{shift:g}", rule, *percentages]) + "|")
     return rows
 
 
-def _alarms_after_fall(epochs: int, fall: float, baseline_count: int) -> Floats:
-    return np.array(
-        [alarms(epochs, seed, fall=fall, nights=SHORT_NIGHTS) for seed in range(baseline_count)]
-    )
+def _alarms_after_fall(epochs: int, fall: float, shift: float, baseline_count: int) -> Floats:
+    baseline_alarms = [
+        alarms(epochs, seed, fall=fall, nights=SHORT_NIGHTS, shift=shift)
+        for seed in range(baseline_count)
+    ]
+    return np.array(baseline_alarms)
 
 
 def main(argument_texts: list[str]) -> None:

@@ -65,3 +65,12 @@ def test_a_second_run_lowers_false_alarms_and_more_epochs_of_the_baseline_do_not
     ever, ever_with_five = (nights.any(axis=2).mean(axis=0) for nights in (once, five_epochs))
     assert ever[1] < ever[0] / 2 and ever_with_five[1] < ever_with_five[0] / 2
     assert ever_with_five[0] > ever[0]
+
+
+def test_nights_that_differ_bring_alarms_that_a_second_run_of_the_night_shares(gate: Any) -> None:
+    alike = np.array([gate.alarms(1, seed) for seed in range(60)])  # [baseline, rule, night]
+    differing = np.array([gate.alarms(1, seed, shift=0.03) for seed in range(60)])
+    single, same_night, two_nights, _ = differing.mean(axis=(0, 2))
+    assert single > 2 * alike[:, 0].mean()
+    assert same_night > single / 3 > alike[:, 1].mean()
+    assert two_nights < same_night

@@ -249,6 +249,7 @@ def test_studies_read_samples_of_a_run_and_never_of_a_logs_address() -> None:
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and node.module in (
                 "selfprobe.logs",
+                "selfprobe.logs.reading",
                 "inspect_ai.log",
             ):
                 names = [alias.name for alias in node.names]

@@ -1,5 +1,6 @@
 """One wave of runs: what is shown of it, how it fails and how it is stopped."""
 
+import json
 import os
 import re
 import signal
@@ -222,6 +223,54 @@ def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the
         "  openai-api/fake/beta: nothing could be scored (target_no_response)",
         "Error: runs failed, or nothing could be scored; see above",
     ]
+
+
+DEAD_GRADER = "planted/h?malformed=1"
+
+
+def graded_command(name: str, folder: Path) -> tuple[str | Path, ...]:
+    """A command of this name that graders read for, without its graders."""
+    if name == "awareness scan":
+        logs = folder / "read"
+        asked = ("--run", "kth_word", "--model", "planted/a", "--limit", "2", "--yes")
+        done = called("check", *asked, "--log-dir", logs)
+        assert done.exit_code == 0, done.output
+        return ("awareness", "scan", logs)
+    if name == "awareness run":
+        reasoning_model = "planted/a?voiced=.5&reasons=1"
+        models = ("--models", reasoning_model, "--methods", "reasoning_trace")
+        return ("awareness", "run", *models, "--limit", "2")
+    prompts = folder / "mine.jsonl"
+    rows = [{"id": str(number), "input": f"Which street is {number}?"} for number in range(3)]
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    roles = ("--writer", "planted/w", "--judges", "planted/j")
+    return ("realism", "rewrite", prompts, "--remove", "words of test items", *roles)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "awareness scan",
+        pytest.param("awareness run", marks=pytest.mark.slow(3)),
+        pytest.param("realism rewrite", marks=pytest.mark.slow(5)),
+    ],
+)
+def test_a_grader_of_several_that_reads_nothing_ends_a_command_with_1_and_is_named(
+    tmp_path: Path, name: str
+) -> None:
+    command = graded_command(name, tmp_path)
+    for panel, status in ((f"planted/g,{DEAD_GRADER}", 1), ("planted/g", 0)):
+        folder = tmp_path / str(status)
+        folders = ("--log-dir", folder / "logs", "--out", folder / "page")
+        done = called(*command, "--grader", panel, *folders, "--yes")
+        lines = [line for line in done.stderr.splitlines() if line.startswith(f"  {DEAD_GRADER}: ")]
+        if name == "realism rewrite":  # where a grader is asked by itself too
+            text = "nothing could be scored (invalid_response_format)"
+        else:
+            text = "no verdict could be read (grader_failed)"
+        assert lines == [f"  {DEAD_GRADER}: {text}"] * status, done.stderr
+        assert done.exit_code == status, done.output
+        assert "Page: " in done.output
 
 
 UNSCORED_MODEL = "planted/a?act_refused=1"

@@ -81,6 +81,7 @@ from selfprobe.logs import (
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.resuming import WaveRun, answered_events, claimed, forget_replies, replies_kept
 from selfprobe.providers.keys import missing_key
+from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.reply_notes import inline_thoughts_in
 from selfprobe.solvers.sent import every_model_heard
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
@@ -624,7 +625,7 @@ def _unwritable_text(error: OSError | sqlite3.Error, log_dir: str) -> str:
 
 def all_ended_well(runs: Sequence[Run], subject_of: Callable[[Run], str]) -> bool:
     """True if all runs of a study ended well; prints the subjects for which nothing at all could be
-    scored.
+    scored, and graders of several of which no verdict could be read.
 
     Args:
         runs: Runs of all waves.
@@ -658,7 +659,40 @@ def all_ended_well(runs: Sequence[Run], subject_of: Callable[[Run], str]) -> boo
         reasons = reasons_by_subject[subject]
         reason = reasons.most_common(1)[0][0] if reasons else "no sample has a score"
         echo(f"  {subject}: nothing could be scored ({reason})", err=True)
-    return all(run.finished for run in runs) and not unscored_subjects
+    reason_by_grader = _unread_graders(runs)
+    for grader, reason in reason_by_grader.items():
+        if grader not in unscored_subjects:
+            echo(f"  {grader}: no verdict could be read ({reason})", err=True)
+    all_finished = all(run.finished for run in runs)
+    return all_finished and not unscored_subjects and not reason_by_grader
+
+
+def _unread_graders(runs: Sequence[Run]) -> dict[str, str]:
+    """Graders of several that gave no verdict on any text of these runs → the commonest reason;
+    none where no grader did, since then nothing could be scored.
+    """
+    reasons_by_grader: dict[str, Counter[str]] = {}
+    graders_with_verdict: set[str] = set()
+    for run in runs:
+        if not run.finished or not any(len(models) > 1 for models in roles_of(run.header).values()):
+            continue
+        for sample in run.read_summaries():
+            for score in (sample.scores or {}).values():
+                panel: Panel = (score.metadata or {}).get(PANEL, {})
+                for grader, verdict_by_text in panel.items():
+                    reasons = reasons_by_grader.setdefault(grader, Counter())
+                    for verdict in verdict_by_text.values():
+                        if isinstance(verdict, bool):
+                            graders_with_verdict.add(grader)
+                        else:
+                            reasons[verdict] += 1
+    if not graders_with_verdict:
+        return {}
+    return {
+        grader: reasons.most_common(1)[0][0]
+        for grader, reasons in reasons_by_grader.items()
+        if reasons and grader not in graders_with_verdict
+    }
 
 
 def _print_cut_replies(runs: Sequence[Run]) -> None:

@@ -13,11 +13,11 @@ from scipy import special
 
 from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.card import (
+from selfprobe.studies.card_claims import card_claim
+from selfprobe.studies.card_numbers import (
     CardNumbers,
     WordsBaseline,
     beyond_rule,
-    card_claim,
     highest_win_rate,
     judge_numbers,
     length_baseline,

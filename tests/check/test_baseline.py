@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.studies.check import read_baseline, save_baseline
-from selfprobe.studies.check_numbers import BaselineRun
+from selfprobe.studies.check_baseline_file import read_baseline, save_baseline
+from selfprobe.studies.check_pairs import BaselineRun
 
 
 def run(**given: Any) -> BaselineRun:

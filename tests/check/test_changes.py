@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-from selfprobe.studies.check import VERDICT_WORDS, Gate, _short, _signed, change_text, verdict_text
-from selfprobe.studies.check_numbers import (
-    BaselineRun,
-    ChangeVerdict,
-    changes_of,
-    pair_runs,
-    refusal,
-    turned_cells,
+from selfprobe.studies.check_cells import turned_cells
+from selfprobe.studies.check_gate import (
+    VERDICT_WORDS,
+    Gate,
+    _short,
+    _signed,
+    change_text,
+    verdict_text,
 )
+from selfprobe.studies.check_numbers import ChangeVerdict, changes_of
+from selfprobe.studies.check_pairs import BaselineRun, pair_runs, refusal
 
 
 def run(values: list[Any], **given: Any) -> BaselineRun:
@@ -120,6 +122,24 @@ def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_a
     found = pair_runs(models("a"), models("a", "b"))
     assert len(found.pairs) == 1 and not found.notes
     assert found.refused["quiz of b"].startswith("it is not in the baseline; save a new baseline")
+
+
+def test_a_run_about_another_model_is_not_compared_with_one_about_itself_and_another_target_is_said() -> (
+    None
+):
+    about_itself = run(HALF, model="a", target="a")
+    about_b = run(HALF, model="a", target="b")
+    about_c = run(HALF, model="a", target="c")
+    for before, now, text in (
+        (about_b, about_itself, "the baseline is of a about b, the logs are of a about itself"),
+        (about_itself, about_b, "the baseline is of a about itself, the logs are of a about b"),
+    ):
+        assert pair_runs([before], [now]).refused == {
+            now.name: f"{text}; run the same, or save a new baseline"
+        }
+    found = pair_runs([about_b], [about_c])
+    assert len(found.pairs) == 1
+    assert found.notes == ["quiz of a about c: the baseline's target is b"]
 
 
 def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:

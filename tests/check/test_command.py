@@ -14,7 +14,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.cli import main
-from selfprobe.studies.check import share_text
+from selfprobe.studies.check_read import share_text
 
 
 def check(*arguments: str | Path) -> Result:

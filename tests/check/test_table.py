@@ -39,7 +39,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.cli import main
 from selfprobe.logs.reducers import reduced
-from selfprobe.studies.check import baseline_run, read_baseline, read_logs
+from selfprobe.studies.check_baseline_file import read_baseline
+from selfprobe.studies.check_baseline_run import baseline_run
+from selfprobe.studies.check_logs import read_logs
 
 ITEMS = 20
 Judge = Callable[[int, int], Score | None]

@@ -171,3 +171,45 @@ def test_a_gate_whose_tasks_are_others_than_the_baselines_is_refused_before_it_a
         assert "::error title=heads_up::refused: the baseline" in done.output
         assert outcomes_of(junit) == ["error"]
         assert not logs.exists()
+
+
+def test_runs_that_the_baseline_would_not_be_compared_with_are_refused_before_they_are_asked(
+    tmp_path: Path,
+) -> None:
+    ada = ["--model", "planted/ada"]
+    bob = ["--model", "planted/bob"]
+    both = ["--model", "planted/ada,planted/bob"]
+    others = ["--model", "planted/cyn,planted/dan"]
+    command = ["check", "--run", "kth_word", "--limit", "3", "--yes"]
+    cases = (
+        (ada, both, "kth_word of planted/bob: the baseline lacks it and has planted/ada; "),
+        (both, ada, "kth_word of planted/bob: the baseline has it and --run lacks it; "),
+        (both, others, "kth_word of planted/cyn: the baseline lacks it and has planted/ada, "),
+        (ada, [*ada, "-T", "k=2"], "asked with other task arguments: k was left out and is 2"),
+        ([*ada, "-T", "k=2"], ada, "asked with other task arguments: k was 2 and is left out"),
+        (ada, [*bob, "-T", "k=2"], "asked with other task arguments: k was left out and is 2"),
+        (ada, [*ada, "--same-model"], "other task arguments: same_model was left out and is True"),
+    )
+    for number, (before, now, fault) in enumerate(cases):
+        base = str(tmp_path / f"{number}.json")
+        junit = tmp_path / "junit.xml"
+        saved = [*command, *before, "--log-dir", str(tmp_path / str(number)), "--save", base]
+        assert CliRunner().invoke(main, saved).exit_code == 0
+        logs = tmp_path / "logs"
+        gate = [*command, *now, "--baseline", base, "--log-dir", str(logs), "--junit", str(junit)]
+        done = CliRunner().invoke(main, gate)
+        assert done.exit_code == 3, done.output
+        assert fault in done.output
+        assert set(outcomes_of(junit)) == {"error"}
+        assert not logs.exists()
+
+
+def test_a_single_other_model_is_asked_and_compared(tmp_path: Path) -> None:
+    base = str(tmp_path / "baseline.json")
+    saved = [*GATE_OF_ONE_TASK, "--log-dir", str(tmp_path / "before"), "--save", base]
+    assert CliRunner().invoke(main, saved).exit_code == 0
+    gate = [word.replace("planted/ada", "planted/bob") for word in GATE_OF_ONE_TASK]
+    gate += ["--log-dir", str(tmp_path / "logs"), "--baseline", base]
+    done = CliRunner().invoke(main, gate)
+    assert done.exit_code in (0, 1), done.output
+    assert "kth_word of planted/bob: the baseline's model is planted/ada" in done.output

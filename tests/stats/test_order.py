@@ -29,13 +29,15 @@ from selfprobe.solvers.observe import OTHER_PREFIX
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.timing import first_time
-from selfprobe.studies import card, cues, scan, turns
+from selfprobe.studies import card, card_page, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
 from selfprobe.studies.awareness.numbers import against_placebo, comparison_of
 from selfprobe.studies.awareness.runs import AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
-from selfprobe.studies.card import card_numbers
-from selfprobe.studies.check_numbers import BaselineRun, changes_of, item_draws
+from selfprobe.studies.card_numbers import card_numbers
+from selfprobe.studies.check_draws import item_draws
+from selfprobe.studies.check_numbers import changes_of
+from selfprobe.studies.check_pairs import BaselineRun
 from selfprobe.studies.features import QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
@@ -547,7 +549,7 @@ def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
 
     def found(picked: Mapping[str, Sequence[Pick]]) -> Any:
         numbers = card_numbers(picked, texts)
-        page = card.Realism.page(card.CardContents(numbers, picked, {"j": 0, "k": 0}, "n"))
+        page = card.Realism.page(card_page.CardContents(numbers, picked, {"j": 0, "k": 0}, "n"))
         return [numbers, printed(page, "verdicts")]
 
     expected = found(made)

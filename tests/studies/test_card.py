@@ -24,17 +24,15 @@ from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import SET_PAIR, Pick
 from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.card import (
-    CARD_WORDS,
-    CardContents,
+from selfprobe.studies.card import Realism
+from selfprobe.studies.card_claims import CARD_WORDS, card_claim
+from selfprobe.studies.card_numbers import (
     CardNumbers,
     LengthBaseline,
-    Realism,
     WordsBaseline,
-    card_claim,
     card_numbers,
-    card_page,
 )
+from selfprobe.studies.card_page import CardContents, card_page
 from selfprobe.study import Logs
 from selfprobe.study.realism_verdicts import verdicts_of
 
