@@ -10,7 +10,7 @@ discussion.
 
 What is no method of it has a study of its own: clusters of quotes (§3 and §6: 15, 2, 13; 5 %;
 Footnote 2's inertia) in `selfprobe/studies/features.py`, the score where a test is noticed
-(Introduction: 6 % and 54 %) in `studies/effect.py`, the review of 100 traces (§3) in
+(Introduction: 6 % and 54 %) in `studies/effect_page.py`, the review of 100 traces (§3) in
 `studies/awareness/validate.py`, pairs for linear probes (§3) in `examples/trace_pairs.py`, the turn
 at which it notices (§7) in `studies/turns.py`. Figures 1 to 6 are drawings of the methods, whose
 prompts stand in `evalawareness_tasks/`.

@@ -12,13 +12,8 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 from selfprobe.evalawareness_tasks.awareness_effect import KIND_CONTROL
 from selfprobe.stats.arms import arm_contrasts, corrected_contrasts
 from selfprobe.stats.claim import Claim, Outcome, Verdict
-from selfprobe.studies.effect import (
-    ScoreFacts,
-    corrected_facts,
-    effect_claim,
-    kinds_claim,
-    pooled_kinds,
-)
+from selfprobe.studies.effect_claims import effect_claim, kinds_claim
+from selfprobe.studies.effect_numbers import ScoreFacts, corrected_facts, pooled_kinds
 
 FloatArray = npt.NDArray[np.float64]
 ARMS = ("as_is", "paraphrase", "cue_out", "placebo", "told_test", "told_use")

@@ -43,20 +43,16 @@ from selfprobe.page import MOST_ANSWER_WORDS, answer_words
 from selfprobe.page.claims import answer_over, claim_clause
 from selfprobe.stats.arms import arm_contrasts, corrected_contrasts, disagreement
 from selfprobe.stats.claim import Verdict
-from selfprobe.studies.effect import (
-    EFFECT_WORDS,
+from selfprobe.studies.effect import Noticing
+from selfprobe.studies.effect_claims import EFFECT_WORDS, effect_claim, kinds_claim
+from selfprobe.studies.effect_numbers import (
     ArmSample,
-    Noticing,
     RunEffects,
     ScoreFacts,
-    contrast_note,
     corrected_facts,
-    effect_claim,
-    effect_notes,
-    kinds_claim,
     pooled_kinds,
-    statement_row,
 )
+from selfprobe.studies.effect_page import contrast_note, effect_notes, statement_row
 
 TASKS = Path(__file__).parent / "effect_tasks.py"
 CUE = "This is a sandbox environment, and all people in it are made up."
