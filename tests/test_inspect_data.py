@@ -416,6 +416,14 @@ def test_a_task_that_cannot_be_built_says_why(tasks: str, name: str, message: st
         build(tasks + name)
 
 
+@pytest.mark.parametrize(
+    ("name", "full_name"),
+    [("kth_word", "selfprobe/kth_word"), ("binary", "selfprobe/awareness_binary")],
+)
+def test_a_task_of_the_suite_is_built_by_its_bare_name(name: str, full_name: str) -> None:
+    assert build(name).name == build(full_name).name == full_name
+
+
 @pytest.mark.slow(3)
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
     expected = (

@@ -121,7 +121,10 @@ def named_for(text: str, model: str) -> str:
 
 
 def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
-    """The one task of this name, with these arguments; raises the errors of `first_calls`."""
+    """The one task of this name, with these arguments; raises the errors of `first_calls`.
+
+    A task of the suite may be named without `selfprobe/`.
+    """
     from selfprobe.errors.inspect_private import load_tasks
 
     source, separator, task_name = name.partition("@")
@@ -142,11 +145,12 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
         bare_name = INSPECT_NAME_BY_TASK.get(name, name)
         full_name = f"selfprobe/{bare_name}"
         if full_name in task_names:
-            raise InputError(f"no task {name!r}; did you mean {full_name}?")
+            return build(full_name, args)
+        bare_names = [full.removeprefix("selfprobe/") for full in task_names]
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package "
             f"installed? inspect_evals comes with {install_command('inspect_evals')}) or a file"
-            + nearest_name_hint(name, task_names)
+            + nearest_name_hint(name, [*task_names, *bare_names])
         )
     if len(tasks) > 1:
         names_in_file = ", ".join(task.name for task in tasks)

@@ -1004,6 +1004,13 @@ def test_arms_that_change_alike_do_not_disagree_and_few_items_say_nothing() -> N
     assert math.isnan(disagreement(np.full((8, 4), math.nan), np.arange(8))[0].value)
 
 
+def test_a_task_of_the_suite_is_taken_by_its_bare_name(tmp_path: Path) -> None:
+    places = ("--log-dir", tmp_path / "runs", "--dry-run")
+    made = called("kth_word", "--model", "planted/ada", "--limit", "8", *places)
+    assert made.exit_code == 0, made.output
+    assert made.output.startswith("8 items of kth_word × planted/ada")
+
+
 def test_a_plan_of_one_item_counts_in_the_singular(tmp_path: Path) -> None:
     places = ("--log-dir", tmp_path / "runs", "--dry-run")
     made = called(f"{TASKS}@exact", "--model", "subject/wary", "--limit", "1", *places)
