@@ -61,6 +61,14 @@ LEAST_CAUSE_SD = 0.02
 """Least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most
 often.
 """
+ITEMS_PER_SQUARED_SKEWNESS = 16
+"""Number of items for each squared unit of skewness from which their mean is taken to be known.
+
+Cochran (1977, Sampling Techniques, section 2.15) asks 25 for an interval; here skewness counts on
+one side alone, and 25 would cost twice the power of 14 items.
+"""
+UNSEEN_CHANCE = 0.05
+"""Chance that no item of a rare kind is among those that were asked, from which it may exist."""
 EDGE_DISTANCE = 0.05
 """Distance to 0 or 1 within which the mean of scores is at the floor or the ceiling."""
 
@@ -299,8 +307,17 @@ class ArmDifference:
             effect = min(1.0, smallest / signed.scale)
             variance = effect + signed.changed_share
             exact = max(exact, variance * (quantiles / effect) ** 2)
-        step = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
-        return math.ceil(exact / step) * step
+        return rounded_up(exact)
+
+
+def rounded_up(count: float) -> int:
+    """The next whole number of two digits and zeros.
+
+    >>> rounded_up(6.2), rounded_up(177.8)
+    (7, 180)
+    """
+    step = int(10 ** max(0, math.floor(math.log10(count)) - 1))
+    return math.ceil(count / step) * step
 
 
 def arm_difference(
@@ -420,6 +437,131 @@ def disagreement(
     return q, float((q_of_signs >= q_of_signs[0] - SUM_TIE).mean())
 
 
+# ---- items that are too rare for a mean
+
+
+@dataclass(frozen=True)
+class RareItems:
+    """What rare items could do to a mean change, were they seen or not.
+
+    Of few items the t interval takes the rest to be like these. Where one item in forty loses all
+    that the others gain, 40 items show none of it in a third of experiments.
+    """
+
+    items: int
+    """Number of items with both scores."""
+    change: float
+    """Mean change of the score."""
+    room: float
+    """How far the mean score of the control is from the end of the scale against the change: 0, or
+    the lowest score below, and 1, or the highest score where some are not in [0, 1].
+    """
+    room_along: float
+    """The same of the other end."""
+    is_room_known: bool
+    """Whether the scale is that from 0 to 1."""
+    units: int
+    """Number of values that the skewness is of: clusters, or items where clusters are few."""
+    skewness: float
+    """Skewness of the changes against the mean change: above 0 where the long tail undoes it."""
+
+    @property
+    def unseen_odds(self) -> float:
+        """Items to each other item, of a kind that so many items show none of by chance."""
+        rare_share = 1 - UNSEEN_CHANCE ** (1 / self.items) if self.items else math.nan
+        return rare_share / (1 - rare_share)
+
+    @property
+    def undone(self) -> float:
+        """Change of the mean that unseen items could undo."""
+        return self.unseen_odds * self.room
+
+    @property
+    def hidden(self) -> float:
+        """Largest change of the mean, either way, that unseen items could hide."""
+        return self.unseen_odds * max(self.room, self.room_along)
+
+    @property
+    def is_beyond_unseen(self) -> bool:
+        """Whether the change is more than unseen items could undo."""
+        return abs(self.change) > self.undone
+
+    @property
+    def items_beyond_unseen(self) -> float:
+        """Number of items from which a change of this size is more than unseen ones could undo."""
+        return _items_that_bound(abs(self.change), self.room)
+
+    def items_hiding_less(self, change: float) -> float:
+        """Number of items from which unseen ones could hide less than this change of the mean."""
+        return _items_that_bound(change, max(self.room, self.room_along))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the changes are too little skewed, or the tail too short, to undo the mean: no
+        item can lose more than the mean gains.
+        """
+        is_tail_short = self.is_room_known and abs(self.change) >= self.room
+        return is_tail_short or self.units >= self.units_for_skewness
+
+    @property
+    def units_for_skewness(self) -> float:
+        """Number of units of which a mean is known where they are so skewed."""
+        return ITEMS_PER_SQUARED_SKEWNESS * max(0.0, self.skewness) ** 2
+
+
+def _items_that_bound(change: float, room: float) -> float:
+    """Number of items of which unseen ones, that each change by `room`, move the mean by less."""
+    if not change:
+        return math.inf
+    if not room > 0:
+        return 1.0
+    rare_share = change / (change + room)
+    return math.log(UNSEEN_CHANCE) / math.log1p(-rare_share)
+
+
+def rare_items(control: npt.ArrayLike, arm: npt.ArrayLike, clusters: npt.ArrayLike) -> RareItems:
+    """What rare items could do to the mean of `arm - control  # [item]`, both known.
+
+    Args:
+        control, arm: Scores of the same items.
+        clusters: Label of the cluster of each item; their means decide on skewness, where there are
+            twelve or more.
+    """
+    control_scores = np.asarray(control, dtype=float)
+    changes = np.asarray(arm, dtype=float) - control_scores
+    if not len(changes):
+        return RareItems(0, math.nan, math.nan, math.nan, False, 0, math.nan)
+
+    mean_change = float(changes.mean())
+    both_scores = np.concatenate([control_scores, np.asarray(arm, dtype=float)])
+    is_room_known = bool(both_scores.min() >= 0 and both_scores.max() <= 1)
+    lowest = min(0.0, both_scores.min())
+    highest = 1.0 if is_room_known else both_scores.max()
+    control_mean = float(control_scores.mean())
+    rooms = [float(control_mean - lowest), float(highest - control_mean)]
+    room, room_along = rooms if mean_change >= 0 else rooms[::-1]
+
+    labels = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    sizes = np.bincount(labels)
+    units = changes
+    if len(sizes) >= FEWEST_MOVED_CLUSTERS:
+        units = np.bincount(labels, changes) / sizes
+    deviations = units - units.mean()
+    variance = float((deviations**2).mean())
+    skewness = 0.0
+    if variance > SUM_TIE**2:
+        skewness = float((deviations**3).mean()) / variance**1.5
+    return RareItems(
+        items=len(changes),
+        change=mean_change,
+        room=room,
+        room_along=room_along,
+        is_room_known=is_room_known,
+        units=len(units),
+        skewness=-skewness if mean_change >= 0 else skewness,
+    )
+
+
 @dataclass(frozen=True)
 class Dose:
     """Change of the score for a change of the cause by 1."""
@@ -449,6 +591,8 @@ class ArmContrast:
     """Share of the items asked under both that have no answer to score, less that of the control.
     """
     dose: Dose
+    rare: RareItems
+    """What rare items could do to the change of the score."""
     control_score: Estimate
     """Mean score of the control, over the items that have both."""
     control_edge: Edge | None
@@ -493,17 +637,9 @@ def arm_contrasts(
         arm_causes = np.asarray(causes[arm], dtype=float)
         control_causes = np.asarray(causes[control], dtype=float)
         labels = np.arange(len(arm_scores)) if clusters is None else np.asarray(clusters)
-
-        is_asked = np.ones(len(arm_scores), dtype=bool)
-        if is_asked_by_arm is not None:
-            is_asked = np.asarray(is_asked_by_arm[arm], dtype=bool) & np.asarray(
-                is_asked_by_arm[control], dtype=bool
-            )
-        arm_gaps = np.isnan(arm_scores).astype(float)
-        control_gaps = np.isnan(control_scores).astype(float)
-        if unanswered is not None:
-            arm_gaps = np.asarray(unanswered[arm], dtype=float)
-            control_gaps = np.asarray(unanswered[control], dtype=float)
+        is_asked = _are_asked(is_asked_by_arm, (arm, control), len(arm_scores))
+        arm_gaps = _gaps(unanswered, arm, arm_scores)
+        control_gaps = _gaps(unanswered, control, control_scores)
 
         score_changes = arm_scores - control_scores
         has_both = ~np.isnan(score_changes)
@@ -518,12 +654,33 @@ def arm_contrasts(
                     control_gaps[is_asked], arm_gaps[is_asked], labels[is_asked], unit=unit
                 ),
                 dose=dose(score_changes, arm_causes - control_causes, labels, unit=unit),
+                rare=rare_items(control_scores[has_both], arm_scores[has_both], labels[has_both]),
                 control_score=clustered_mean(control_scores[has_both], labels[has_both], unit=unit),
                 control_edge=score_edge(control_scores[has_both]),
                 scored_share=float(is_scored.mean()) if len(is_scored) else math.nan,
             )
         )
     return contrasts
+
+
+def _are_asked(
+    is_asked_by_arm: Mapping[str, npt.ArrayLike] | None, arms: Sequence[str], items: int
+) -> npt.NDArray[np.bool_]:
+    """Whether each item was asked under all of these arms, `[item]`."""
+    are_asked = np.ones(items, dtype=bool)
+    if is_asked_by_arm is not None:
+        for arm in arms:
+            are_asked &= np.asarray(is_asked_by_arm[arm], dtype=bool)
+    return are_asked
+
+
+def _gaps(
+    unanswered: Mapping[str, npt.ArrayLike] | None, arm: str, scores: FloatArray
+) -> FloatArray:
+    """Share of replies that are no answer, `[item]`."""
+    if unanswered is None:
+        return np.isnan(scores).astype(float)
+    return np.asarray(unanswered[arm], dtype=float)
 
 
 def corrected_contrasts(families: Sequence[Sequence[ArmContrast]]) -> list[list[ArmContrast]]:

@@ -19,7 +19,9 @@ from selfprobe.page.numerals import fixed, interval_text, percent
 from selfprobe.stats.arms import (
     ArmContrast,
     Edge,
+    RareItems,
     clusters_needed,
+    rounded_up,
 )
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
 from selfprobe.stats.estimate import Estimate, undefined
@@ -71,6 +73,8 @@ EFFECT_WORDS = ClaimWords(
         "notices": "led to notice less, or more",
         "room": "where its score could change either way, or did change",
         "score_changes": "changing its score beyond its control",
+        "unseen_items": "changing it by more than items that were not seen could undo",
+        "even_changes": "changing it without a long tail the other way",
         "kinds_asked": "asked with every kind of evaluation suggested, beside placebos",
         "kinds_scored": "scored under every kind and its placebo",
         "kinds_answered": "answering as often under every kind as under its placebo",
@@ -85,6 +89,8 @@ EFFECT_WORDS = ClaimWords(
         "notices": "is not shown to notice {direction} {where}: P(evaluation) {difference}",
         "room": ("scores {difference} under {control}: at the {edge} it can only {open_way}"),
         "score_changes": "is not shown to score otherwise {where}: {difference} ({competitor})",
+        "unseen_items": "changes its score {where} by no more than rare unseen items could undo: {difference}",
+        "even_changes": ("changes its score {where} with a long tail the other way: {difference}"),
         "kinds_asked": "was not asked with every kind of evaluation suggested: {difference}",
         "kinds_scored": "has both scores on {difference} alone for {least_scored}",
         "kinds_answered": (
@@ -100,6 +106,8 @@ EFFECT_WORDS = ClaimWords(
         "answers": WRITE_SIGNED,
         "notices": WRITE_SIGNED,
         "score_changes": WRITE_SIGNED,
+        "unseen_items": lambda estimate: fixed(estimate.value),
+        "even_changes": lambda estimate: f"skewness {estimate.value:.1f}",
         "kinds_asked": lambda estimate: f"{estimate.value:.0f} of {len(KIND_CONTROL)} kinds",
         "kinds_scored": _share_text,
         "kinds_answered": WRITE_SIGNED,
@@ -188,6 +196,8 @@ def _kinds_checks(facts: ScoreFacts, kinds: PooledKinds) -> tuple[Check, ...]:
         "room": _room_check(pooled),
         "kinds_agree": _kinds_agree_check(kinds),
         "score_changes": _score_check(pooled, facts, tests=1),
+        "unseen_items": _unseen_items_check(pooled.rare),
+        "even_changes": _even_changes_check(pooled.rare, pooled.score.estimate),
         "one_way": _one_way_check(_least_sure(contrasts, direction), direction),
     }
     return tuple(replace(check, name=name) for name, check in named_checks.items())
@@ -199,7 +209,9 @@ def _kinds_effect(facts: ScoreFacts, kinds: PooledKinds, checks: Sequence[Check]
     premises = [check for check in checks if check.name not in OUTCOMES_OF_KINDS]
     is_informative = all(check.outcome is Outcome.HOLDS for check in premises)
     is_each_bounded = all(
-        size_of(contrast.score.estimate).high < facts.smallest for contrast in facts.kind_contrasts
+        size_of(contrast.score.estimate).high < facts.smallest
+        and contrast.rare.hidden < facts.smallest
+        for contrast in facts.kind_contrasts
     )
     is_bounded = effect.high < facts.smallest
     if not is_informative or (is_bounded and not is_each_bounded):
@@ -269,7 +281,13 @@ def _least_sure(contrasts: Sequence[ArmContrast], direction: int) -> ArmContrast
     return max(contrasts, key=lambda contrast: _p_of_direction(contrast, direction))
 
 
-OUTCOMES_OF_KINDS = ("kinds_agree", "score_changes", "one_way")
+OUTCOMES_OF_KINDS = (
+    "kinds_agree",
+    "score_changes",
+    "unseen_items",
+    "even_changes",
+    "one_way",
+)
 """Checks on the score itself: without the others, nothing is known of what kinds do."""
 
 
@@ -349,8 +367,9 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
     scored = _scored_check(contrast)
     is_readable = scored.outcome is Outcome.HOLDS and answers.outcome is Outcome.HOLDS
     is_informative = is_readable and has_room(contrast) and is_led_to_notice(contrast)
+    is_small = size.high < facts.smallest
     effect = size
-    if not is_informative:
+    if not is_informative or (is_small and contrast.rare.hidden >= facts.smallest):
         reason = "no bound on what noticing does"
         effect = undefined(reason, n=size.n, unit=size.unit, value=size.value)
     item_count = undefined("", n=score_change.n, unit=score_change.unit, value=score_change.n)
@@ -361,6 +380,8 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
         _notices_check(contrast, len(facts.contrasts), stronger="take plainer giveaways"),
         _room_check(contrast),
         _score_check(contrast, facts, tests=len(facts.contrasts)),
+        _unseen_items_check(contrast.rare),
+        _even_changes_check(contrast.rare, score_change),
     )
     details = {
         "way": "higher" if score_change.value > 0 else "lower",
@@ -468,9 +489,32 @@ def _more_items(contrast: ArmContrast, facts: ScoreFacts, tests: int) -> str:
     if count < clusters_needed(tests):
         return f"add {units}: {clusters_needed(tests)} are the least"
     needed = contrast.score.clusters_for(facts.smallest, tests)
+    if needed is not None and count == contrast.rare.items:
+        needed = max(needed, rounded_up(contrast.rare.items_hiding_less(facts.smallest)))
     if needed is None or needed <= count:
         return f"add {units}"
     return f"take {needed:,} {units}: they would show {facts.smallest:g}"
+
+
+def _unseen_items_check(rare: RareItems) -> Check:
+    """The requirement that the change is more than items of which none was seen could undo."""
+    undone = undefined("", n=rare.items, unit="item", value=rare.undone)
+    if rare.is_beyond_unseen:
+        return Check("unseen_items", undone, Outcome.HOLDS)
+    remedy = "add items"
+    if math.isfinite(rare.items_beyond_unseen):
+        remedy = f"take {rounded_up(rare.items_beyond_unseen):,} items"
+    return Check("unseen_items", undone, Outcome.OPEN, remedy=remedy)
+
+
+def _even_changes_check(rare: RareItems, change: Estimate) -> Check:
+    """The requirement that the changes are not skewed the other way, so that their mean is known."""
+    unit = change.unit if rare.units == change.n else "item"
+    skewness = undefined("", n=rare.units, unit=unit, value=rare.skewness)
+    if rare.is_even:
+        return Check("even_changes", skewness, Outcome.HOLDS)
+    remedy = f"take {rounded_up(rare.units_for_skewness):,} {plural(unit)} or more"
+    return Check("even_changes", skewness, Outcome.OPEN, remedy=remedy)
 
 
 def moves_text(change: Estimate) -> str:

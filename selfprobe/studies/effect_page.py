@@ -20,7 +20,9 @@ from selfprobe.page.plots import Picture, interval_rows
 from selfprobe.stats import clustered
 from selfprobe.stats.arms import (
     FEWEST_MOVED_CLUSTERS,
+    ITEMS_PER_SQUARED_SKEWNESS,
     STRONG_INSTRUMENT_F,
+    UNSEEN_CHANCE,
     ArmContrast,
     Edge,
 )
@@ -105,6 +107,14 @@ EFFECT_LICENCE = (
     "giveaways out does to a prompt is in it. A line that says what a conversation is, is an "
     "instruction: what it changes is no effect of noticing. Nothing here says how the model acts "
     "where nobody measures."
+)
+RARE_METHOD = (
+    "Items may be rare of which these show none, by a chance of "
+    f"{percent(UNSEEN_CHANCE)}, and which lose their whole score, or gain all that is left of the "
+    "scale. Yes takes a change that is more than they could undo; No takes so many items that they "
+    "could not hide an effect that matters. Where the changes have a long tail the other way, Yes "
+    f"takes {ITEMS_PER_SQUARED_SKEWNESS} items for each squared unit of their skewness, unless the "
+    "change is larger than what the control's mean score can lose."
 )
 KINDS_METHOD = (
     "With --kinds a line suggests one of four kinds of evaluation, each compared with an irrelevant "
@@ -571,6 +581,7 @@ def page_of_effects(effects: Sequence[RunEffects]) -> Page:
             f"The score is {score_names}.",
             EFFECT_METHOD,
             EFFECT_LICENCE,
+            RARE_METHOD,
             DOSE_METHOD,
             ABILITY_METHOD,
             STATEMENT_METHOD,

@@ -33,6 +33,15 @@ DECLINES_ITS_CUES = dict.fromkeys(ARMS, 0.3) | {"cue_out": 0.0}
 """Share of replies that decline, of a model that declines where it reads a giveaway."""
 
 
+def lognormal(sigma: float, scale: float = 4.0) -> Noise:
+    """Noise of mean 0 and median scale · (1 - exp(sigma² / 2))."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return scale * (rng.lognormal(sigma=sigma, size=shape) - np.exp(sigma**2 / 2))
+
+    return draw
+
+
 @dataclass(frozen=True)
 class World:
     """Models that are asked about the same task."""
@@ -45,6 +54,15 @@ class World:
     """
     noise: Noise = normal
     """Noise of a graded score, of variance 1."""
+    noise_sd: float = 0.15
+    level: float = 0.5
+    """Mean of a graded score."""
+    cue_noise: Noise | None = None
+    """Noise of the score without giveaways; None is that of other arms."""
+    rare_losses: float = 0.0
+    """Share of items that score 0 without giveaways; the others gain as much."""
+    rare_gains: float = 0.0
+    """Share of items that score 1 without giveaways; the others lose as much."""
     solves: float | None = None
     """Share of items that are solved, for scores of 0 and 1; None is a graded score."""
     again: float = 0.3
@@ -90,13 +108,17 @@ class World:
         stated = {}
         for arm in ARMS:
             if self.solves is None:
-                shared = self.noise(rng, (len(self.clusters),))[labels]
-                own = self.noise(rng, (count,))
+                is_cue_arm = arm == "cue_out"
+                noise = self.cue_noise if self.cue_noise and is_cue_arm else self.noise
+                shared = noise(rng, (len(self.clusters),))[labels]
+                own = noise(rng, (count,))
                 error = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * own
-                scores[arm] = 0.5 + added[arm] + 0.15 * spread * error
+                scores[arm] = self.level + added[arm] + self.noise_sd * spread * error
             else:
                 shown_ability = np.where(rng.random(count) < self.again, rng.random(count), ability)
                 scores[arm] = (shown_ability < self.solves + added[arm]).astype(float)
+            if arm == "cue_out":
+                scores[arm] = self._with_rare_changes(scores[arm], rng)
             level = NOTICING[arm] if self.moves else NOTICING["as_is"]
             chances = np.clip(level + 0.15 * rng.normal(size=count), 0, 1).round(2)
             if self.states is not None:
@@ -108,6 +130,17 @@ class World:
         unanswered = {arm: declined.astype(float) for arm, declined in declines.items()}
         contrasts = arm_contrasts(scores, stated, PAIRS, unanswered=unanswered, clusters=labels)
         return ScoreFacts(contrasts, 0.05)
+
+    def _with_rare_changes(self, scores: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Scores of which few are all lost, or all gained, and the others move the other way by as
+        much on average.
+        """
+        for share, end in ((self.rare_losses, 0.0), (self.rare_gains, 1.0)):
+            if share:
+                is_rare = rng.random(len(scores)) < share
+                other_change = (self.level - end) * share / (1 - share)
+                scores = np.where(is_rare, end, scores + other_change)
+        return scores
 
 
 NO_EFFECTS = (0.0, 0.0, 0.0, 0.0)
@@ -125,6 +158,8 @@ class KindWorld:
     each arm.
     """
     noise: Noise = normal
+    hint_noise: Noise | None = None
+    """Noise of the score under each kind; None is that of the placebos."""
     spreads: Sequence[float] = (1.0, 1.0, 1.0, 1.0)
     """Standard deviation of the noise under each kind, in units of that under the placebos."""
     item_spread: float = 0.0
@@ -171,8 +206,10 @@ class KindWorld:
             added = np.full(count, effect_of_arm.get(arm, 0.0) + self.line_effect)
             if arm in KIND_CONTROL:
                 added += item_effects + self.own_item_spread * rng.normal(size=count)
-            shared = self.noise(rng, (len(self.clusters),))[labels]
-            own = self.noise(rng, (count,))
+            is_hint = arm in KIND_CONTROL
+            noise = self.hint_noise if self.hint_noise and is_hint else self.noise
+            shared = noise(rng, (len(self.clusters),))[labels]
+            own = noise(rng, (count,))
             error = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * own
             if self.solves is None:
                 scale = 0.15 * spread_of_item * spread_of_arm.get(arm, 1.0)
@@ -213,6 +250,8 @@ def _apart(claim: Claim) -> Claim:
     return replace(claim, checks=(replace(agreement, outcome=outcome),))
 
 
+HEAVY_SKEW = lognormal(1.5)
+HEAVIEST_SKEW = lognormal(2.0)
 ALL_UP = (0.1, 0.1, 0.1, 0.1)
 APART = (-0.1, -0.1, 0.1, 0.1)
 DECLINES_TRAPS = {"kind_trap": 0.3, "kind_safety": 0.3}
@@ -239,6 +278,10 @@ NULLS_OF_KINDS: dict[str, KindWorld] = {
     "no effect: at the ceiling": KindWorld(clusters=(1,) * 100, solves=0.97),
     "no effect: one of four placebos costs .2": KindWorld(odd_placebo_effect=-0.2),
     "no effect: five models": KindWorld(models=5),
+    "no effect: lognormal (σ = 1.5) under each kind, 14 items": KindWorld(
+        clusters=(1,) * 14, hint_noise=HEAVY_SKEW
+    ),
+    "no effect: lognormal (σ = 1.5) under each kind, 40 items": KindWorld(hint_noise=HEAVY_SKEW),
 }
 EQUAL_KINDS: dict[str, KindWorld] = {
     "an effect of .10 under each, 40 items": KindWorld(ALL_UP),
@@ -287,6 +330,42 @@ LINES: Lines = {
     "notices, no effect: 14 items, normal": Line(World((1,) * 14)),
     "notices, no effect: 40 items, t with 3 degrees": Line(World(noise=heavy_tailed)),
     "notices, no effect: 14 items, exponential": Line(World((1,) * 14, noise=skewed)),
+    "notices, no effect: 14 items, lognormal (σ = 1.5)": Line(
+        World((1,) * 14, cue_noise=HEAVY_SKEW)
+    ),
+    "notices, no effect: 40 items, lognormal (σ = 1.5)": Line(
+        World((1,) * 40, cue_noise=HEAVY_SKEW)
+    ),
+    "notices, no effect: 100 items, lognormal (σ = 1.5)": Line(
+        World((1,) * 100, cue_noise=HEAVY_SKEW)
+    ),
+    "notices, no effect: 14 items, lognormal (σ = 2)": Line(
+        World((1,) * 14, cue_noise=HEAVIEST_SKEW)
+    ),
+    "notices, no effect: 40 items, lognormal (σ = 2)": Line(
+        World((1,) * 40, cue_noise=HEAVIEST_SKEW)
+    ),
+    "notices, no effect: 100 items, lognormal (σ = 2)": Line(
+        World((1,) * 100, cue_noise=HEAVIEST_SKEW)
+    ),
+    "notices, no effect: 8 sources × 5, lognormal (σ = 1.5), correlation .3": Line(
+        World((5,) * 8, correlation=0.3, cue_noise=HEAVY_SKEW)
+    ),
+    "notices, no effect: 1 in 40 items loses all, others gain, 14 items": Line(
+        World((1,) * 14, level=0.9, noise_sd=0.005, rare_losses=0.025)
+    ),
+    "notices, no effect: 1 in 40 items loses all, others gain, 40 items": Line(
+        World((1,) * 40, level=0.9, noise_sd=0.005, rare_losses=0.025)
+    ),
+    "notices, no effect: 1 in 40 items loses all, others gain, 100 items": Line(
+        World((1,) * 100, level=0.9, noise_sd=0.005, rare_losses=0.025)
+    ),
+    "notices, no effect: 1 in 20 items loses all, others gain, 14 items": Line(
+        World((1,) * 14, level=0.9, noise_sd=0.005, rare_losses=0.05)
+    ),
+    "notices, no effect: 1 in 40 items gains all, others lose, 40 items": Line(
+        World(level=0.1, noise_sd=0.005, rare_gains=0.025)
+    ),
     "notices, no effect: 40 items, three quarters exactly 0": Line(World(noise=rounded)),
     "notices, no effect: items that differ 1 : 6 in sensitivity": Line(World(sensitivities=6)),
     "notices, no effect: 3 sources × 4 with shared shocks": Line(World((4,) * 3, correlation=0.5)),
@@ -320,6 +399,12 @@ LINES: Lines = {
         World((1,) * 100, solves=0.6, cue_effect=0.2), True, 0.6
     ),
     "an effect of .05, 200 items": Line(World((1,) * 200, cue_effect=0.05), True, 0.5),
+    "an effect of .30, 100 items, exponential": Line(
+        World((1,) * 100, noise=skewed, noise_sd=0.5, cue_effect=0.3), True, 0.6
+    ),
+    "an effect of .30, 100 items, exponential in one arm": Line(
+        World((1,) * 100, noise_sd=0.5, cue_noise=skewed, cue_effect=0.3), True, 0.6
+    ),
     **{f"kinds: {name}": Line(world) for name, world in NULLS_OF_KINDS.items()},
     **{f"kinds: {name}": Line(world) for name, world in APART_KINDS.items()},
     "kinds: one of four raises by .20": Line(KindWorld((0.2, 0, 0, 0))),

@@ -14,6 +14,7 @@ from selfprobe.stats.arms import (
     clusters_needed,
     corrected_contrasts,
     dose,
+    rare_items,
     score_edge,
     sign_p,
     visible_effect,
@@ -292,3 +293,83 @@ def test_a_score_that_no_item_changes_has_no_dose_of_no_width() -> None:
     assert math.isnan(found.estimate.value) and found.estimate.reason.startswith(
         "all items change alike"
     )
+
+
+# ---- rare items
+
+
+def test_items_that_lose_all_and_are_not_seen_by_chance_of_one_in_twenty_could_undo_a_change() -> (
+    None
+):
+    control = np.full(14, 0.9)
+    rare = rare_items(control, control + 0.05, np.arange(14))
+    rare_share = rare.undone / (rare.undone + 0.9)
+    assert (1 - rare_share) ** 14 == pytest.approx(0.05)
+    assert rare_share * 0.9 == pytest.approx((1 - rare_share) * rare.undone)
+    assert not rare.is_beyond_unseen
+    assert rare_items(control, control + 0.1, np.arange(14)).undone == pytest.approx(rare.undone)
+
+
+@pytest.mark.parametrize("change", [0.05, -0.05])
+def test_a_change_is_beyond_unseen_items_from_the_number_that_is_named(change: float) -> None:
+    def rare_of(items: int) -> bool:
+        control = np.full(items, 0.6)
+        return rare_items(control, control + change, np.arange(items)).is_beyond_unseen
+
+    control = np.full(8, 0.6)
+    named = rare_items(control, control + change, np.arange(8)).items_beyond_unseen
+    assert rare_of(math.ceil(named)) and not rare_of(math.floor(named))
+
+
+def test_unseen_items_hide_less_than_a_change_from_the_number_that_is_named() -> None:
+    control = np.full(8, 0.3)
+    named = rare_items(control, control, np.arange(8)).items_hiding_less(0.05)
+    more, fewer = math.ceil(named), math.floor(named)
+    assert rare_items([0.3] * more, [0.3] * more, np.arange(more)).hidden < 0.05
+    assert rare_items([0.3] * fewer, [0.3] * fewer, np.arange(fewer)).hidden > 0.05
+    assert rare_items([0.0] * 8, [0.1] * 8, np.arange(8)).items_beyond_unseen == 1
+
+
+def test_no_change_at_all_is_beyond_nothing() -> None:
+    rare = rare_items([0.5] * 8, [0.5] * 8, np.arange(8))
+    assert not rare.is_beyond_unseen and math.isinf(rare.items_beyond_unseen)
+    assert rare.is_even
+    assert not rare_items([], [], []).is_beyond_unseen
+
+
+def test_a_fall_could_be_undone_up_to_the_top_of_the_scale_and_a_rise_down_to_its_bottom() -> None:
+    items = np.arange(20)
+    control = np.full(20, 0.9)
+    fall = rare_items(control, control - 0.1, items)
+    rise = rare_items(control, control + 0.1, items)
+    assert (fall.room, rise.room) == pytest.approx((0.1, 0.9))
+    assert fall.hidden == pytest.approx(rise.hidden) == pytest.approx(rise.undone)
+    points = rare_items(control * 10, control * 10 - 1, items)
+    assert points.room == pytest.approx(0.0) and points.room_along == pytest.approx(9.0)
+    deficits = rare_items(control - 2, control - 1.9, items)
+    assert (deficits.room, deficits.room_along) == pytest.approx((0.0, 0.1))
+
+
+def test_a_long_tail_the_other_way_makes_a_mean_unknown_and_one_along_does_not() -> None:
+    control = np.full(20, 0.5)
+    gains = np.r_[np.full(18, 0.2), -0.4, -0.5]
+    assert rare_items(control, control + gains, np.arange(20)).skewness > 2
+    assert not rare_items(control, control + gains, np.arange(20)).is_even
+    assert not rare_items(control, control - gains, np.arange(20)).is_even
+    along = np.r_[np.full(18, 0.2), 0.4, 0.5]
+    assert rare_items(control, control + along, np.arange(20)).is_even
+
+
+def test_a_tail_is_short_where_no_item_can_lose_more_than_the_mean_gains() -> None:
+    control = np.full(20, 0.05)
+    gains = np.r_[np.full(18, 0.95), 0.0, 0.0]
+    assert rare_items(control, control + gains, np.arange(20)).is_even
+    of_no_known_scale = rare_items(10 * control, 10 * (control + gains), np.arange(20))
+    assert not of_no_known_scale.is_even
+
+
+def test_skewness_is_of_clusters_where_there_are_twelve_and_else_of_items() -> None:
+    rng = np.random.default_rng(0)
+    arm = rng.random(60)
+    assert rare_items(np.zeros(60), arm, np.repeat(np.arange(12), 5)).units == 12
+    assert rare_items(np.zeros(60), arm, np.repeat(np.arange(6), 10)).units == 60

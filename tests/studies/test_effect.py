@@ -644,6 +644,15 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
         "at the ceiling it can only fall; take items that it solves"),
     "at the floor": (facts(start=0.02), Verdict.CANNOT_TELL, "room", "under a paraphrase: at the floor it can only rise"),
     "away from the floor": (facts(0.5, start=0.02), Verdict.YES, None, "scores higher by 0.49"),
+    "each of 14 items gains a little": (
+        facts(0.04, items=14), Verdict.CANNOT_TELL, "unseen_items",
+        "by no more than rare unseen items could undo: 0.12; take ",
+    ),
+    "most gain, few lose more": (
+        facts([0.2] * 37 + [-0.5] * 3), Verdict.CANNOT_TELL, "even_changes",
+        "with a long tail the other way: skewness 3.",
+    ),
+    "nothing changes, of few items": (facts(items=20), Verdict.CANNOT_TELL, "score_changes", "take 32 items: they would show 0.05"),
     "four items": (facts(0.3, **FEW), Verdict.CANNOT_TELL, "notices", "add items: 6 are the least"),
     "an instruction alone": (
         facts(0.3, 0.2, arm="told_test"), Verdict.CANNOT_TELL, "cues_asked", "no arm that takes giveaways out",
@@ -685,12 +694,17 @@ def test_the_power_says_which_change_would_have_been_seen(items: int, sentence: 
     assert any(note.startswith(sentence) for note in effect_notes(run_effects))
 
 
+def test_unseen_items_take_no_interval_from_an_effect_that_is_shown() -> None:
+    clause = claim_clause(effect_claim(facts(0.3, items=20), "m/a"), EFFECT_WORDS)
+    assert clause.startswith("scores higher by 0.30 [0.")
+
+
 def test_the_first_sentence_quotes_the_paraphrase() -> None:
     assert "(a paraphrase scores 0.5" in claim_clause(effect_claim(facts(0.3), "m/a"), EFFECT_WORDS)
 
 
 def test_a_paraphrase_that_changes_as_much_leaves_no_effect() -> None:
-    assert effect_claim(facts(0.0, start=0.2), "m/a").verdict is Verdict.NO
+    assert effect_claim(facts(0.0, start=0.2, items=60), "m/a").verdict is Verdict.NO
 
 
 def test_of_two_arms_that_are_noticed_the_one_that_rules_out_less_decides() -> None:
@@ -926,6 +940,14 @@ KIND_CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
     ),
     "too noisy": (
         kind_facts((0.0,) * 4, noise=0.3), Verdict.CANNOT_TELL, "score_changes", "items",
+    ),
+    "each of 14 items gains a little": (
+        kind_facts((0.04,) * 4, items=14, noise=0.005), Verdict.CANNOT_TELL, "unseen_items",
+        "over all hints by no more than rare unseen items could undo: 0.10; take 32 items",
+    ),
+    "nothing changes, of few items": (
+        kind_facts((0.0,) * 4, items=20, noise=0.005), Verdict.CANNOT_TELL, "score_changes",
+        "take 38 items: they would show 0.05",
     ),
     "five items": (
         kind_facts(items=5), Verdict.CANNOT_TELL, "kinds_noticed", "add items: 8 are the least",
