@@ -164,7 +164,7 @@ def test_a_plan_of_all_weights_counts_them(tmp_path: Path, monkeypatch: pytest.M
         ) and training.full
     assert training.flops == 3 * forward_flops(judge, training.tokens)
     assert planned.memory_bytes > 16 * sum(p.numel() for p in judge.model.parameters())
-    assert f"{planned.parameters:,} weights: all of them" in planned.text
+    assert f"{planned.parameters:,} weights: all of them" in planned.row()[1]
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 1000})
     with pytest.raises(
         ValueError,
@@ -303,7 +303,10 @@ def test_a_plan_counts_what_the_training_then_has(
         assert (planned.parameters, planned.tokens) == (training.parameters, training.tokens)
         assert planned.steps == len(training.losses) and planned.flops == training.flops
     assert planned.parameters == adapter_parameters(judge, QUICK.rank) and planned.seconds > 0
-    assert "8 examples, 6 steps" in planned.text and "GB beside the weights" in planned.text
+    label, needs = planned.row()
+    assert label == "Training" and needs.startswith("8 examples, 6 steps")
+    assert "GB beside the weights" in needs and " times" not in needs
+    assert planned.row(trainings=3)[1] == f"{needs}, 3 times"
     check_room(judge, planned, tmp_path / "new")
     with pytest.raises(
         ValueError,
