@@ -3,6 +3,7 @@ never stopped.
 """
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from selfprobe.probes.training import (
     train_flops,
 )
 
-from .conftest import tiny_judge
+from .conftest import tiny_family, tiny_judge
 
 QUICK = Recipe(rank=4, alpha=8, rate=2e-2, epochs=3, batch=4)
 FULL = Recipe(rank=None, alpha=None, rate=5e-3, epochs=3, batch=4)
@@ -126,22 +127,39 @@ def test_all_weights_learn_without_adapters_and_are_put_back(tmp_path: Path) -> 
     )
 
 
+def tiny_mixture() -> LocalModel:
+    """A mixture of experts, whose files name its weights otherwise than the loaded model does."""
+    from transformers import MixtralConfig
+
+    config = MixtralConfig(
+        vocab_size=257,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=4,
+    )
+    return tiny_family(config)
+
+
+@pytest.mark.parametrize("new_judge", [tiny_judge, tiny_mixture])
 def test_a_killed_training_of_all_weights_goes_on_and_a_finished_one_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_judge: Callable[[], LocalModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = trained(tiny_judge(), tmp_path / "whole", FULL)
+    done = trained(new_judge(), tmp_path / "whole", FULL)
     made = stopped_at_the_fourth_step(monkeypatch)
-    judge = tiny_judge()
+    judge = new_judge()
     with pytest.raises(KeyboardInterrupt):
         trained(judge, tmp_path / "killed", FULL)
-    state = tiny_judge().model.state_dict()
+    state = new_judge().model.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in judge.model.state_dict().items())
     losses, after = trained(judge, tmp_path / "killed", FULL)
     assert (
         len(made) == 4 + 3 and losses == pytest.approx(done[0]) and after == pytest.approx(done[1])
     )
     monkeypatch.setattr(loop, "_backward_step", None)
-    assert trained(tiny_judge(), tmp_path / "killed", FULL) == (losses, after)
+    assert trained(new_judge(), tmp_path / "killed", FULL) == (losses, after)
 
 
 def test_all_weights_are_trained_in_float32_alone(tmp_path: Path) -> None:
