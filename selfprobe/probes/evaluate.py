@@ -512,7 +512,7 @@ def estimate(
     *,
     resamples: int,
     learnt: BoolArray | None = None,
-    less: Scores | None = None,
+    subtracted_scores: Scores | None = None,
     seed: int = 0,
 ) -> Estimate:
     """Mean over `scores` [column, pair] (seeds, random directions; NaN: not tested) of a metric,
@@ -523,22 +523,23 @@ def estimate(
     (`learnt`, [column, pair]) and another column is tested on: the variance by `dependence`, as far
     as it is `own_share`. It holds for the probes as fitted.
 
-    `less`: scores of the same shape; the estimate is then the paired difference, `scores` less
-    these.
+    With `subtracted_scores`, of the same shape, the estimate is the paired difference of `scores`
+    from these.
     """
-    if less is not None:
-        is_missing = np.isnan(scores) | np.isnan(less)
+    if subtracted_scores is not None:
+        is_missing = np.isnan(scores) | np.isnan(subtracted_scores)
         scores = np.where(is_missing, np.nan, scores)
-        less = np.where(is_missing, np.nan, less)
+        subtracted_scores = np.where(is_missing, np.nan, subtracted_scores)
     is_tested = ~np.isnan(scores)
-    used_columns, tested_pairs = is_tested.any(axis=1), is_tested.any(axis=0)
+    used_columns = is_tested.any(axis=1)
+    tested_pairs = is_tested.any(axis=0)
     if not tested_pairs.any():
         return undefined("no pair was tested", unit="question")
 
     truth = first_better[tested_pairs]
     parts = [scores[used_columns][:, tested_pairs].T]  # [pair, column]
-    if less is not None:
-        parts.append(less[used_columns][:, tested_pairs].T)
+    if subtracted_scores is not None:
+        parts.append(subtracted_scores[used_columns][:, tested_pairs].T)
     if metric != "auroc":
         parts = [_outcomes(part, truth) for part in parts]
     rate_columns = {"auroc": _auroc, "f1": _f1, "accuracy": _accuracy}[metric]
@@ -569,7 +570,8 @@ def estimate(
         resampled_values = np.array(column_values[1 : resamples + 1])
         share = own_share(resampled_values, learnt[used_columns], is_tested[used_columns])
     factor = math.sqrt(1 + share * further_variance)
-    return _widened(question_estimate, factor, floor=0.0 if less is None else -1.0)
+    floor = 0.0 if subtracted_scores is None else -1.0
+    return _widened(question_estimate, factor, floor=floor)
 
 
 def dependence(learnt: BoolArray, tested: BoolArray) -> float:

@@ -495,14 +495,20 @@ def _own_scores(lesson: Lesson) -> Scores:
 
 
 def _estimate_fields(
-    lesson: Lesson, scores: Scores, metric: str, less: Scores | None = None
+    lesson: Lesson, scores: Scores, metric: str, subtracted_scores: Scores | None = None
 ) -> dict[str, Any]:
     harvest = lesson.harvest
     resamples = lesson.settings.resamples
     first_better = harvest.labels == 1
-    return asdict(
-        estimate(scores, first_better, harvest.groups, metric, resamples=resamples, less=less)
+    metric_estimate = estimate(
+        scores,
+        first_better,
+        harvest.groups,
+        metric,
+        resamples=resamples,
+        subtracted_scores=subtracted_scores,
     )
+    return asdict(metric_estimate)
 
 
 def _method_rows(lesson: Lesson, scores_by_method: ScoresByMethod) -> pd.DataFrame:

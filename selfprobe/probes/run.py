@@ -657,7 +657,7 @@ def _estimate(
     method: MethodScores,
     metric: str,
     *,
-    less: MethodScores | None = None,
+    subtracted: MethodScores | None = None,
     inside: BoolArray | None = None,
 ) -> Estimate:
     """A metric of a method, or of its paired difference from another, on all pairs or those
@@ -671,7 +671,7 @@ def _estimate(
         metric,
         resamples=fits.settings.resamples,
         learnt=method.learnt,
-        less=None if less is None else less.scores,
+        subtracted_scores=None if subtracted is None else subtracted.scores,
     )
 
 
@@ -710,7 +710,7 @@ def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFra
             control = methods[control_name]
             probe = _repeated_columns(methods[kind], len(control.scores))
             for metric in METRICS:
-                difference = _estimate(fits, probe, metric, less=control)
+                difference = _estimate(fits, probe, metric, subtracted=control)
                 rows.append(_row(difference, probe=kind, against=control_name, metric=metric))
     return pd.DataFrame(rows)
 

@@ -195,7 +195,12 @@ def _prompt_estimates(
     for prompt_name, scores in scores_by_prompt.items():
         if prompt_name != "plain":
             values[f"{prompt_name} less plain"] = estimate(
-                scores, truth, groups, metric, less=plain_scores, resamples=resamples
+                scores,
+                truth,
+                groups,
+                metric,
+                subtracted_scores=plain_scores,
+                resamples=resamples,
             )
     return values
 
