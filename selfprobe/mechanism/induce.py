@@ -170,11 +170,12 @@ def _tokens_of(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def prompt_tokens(judge: "LocalModel", question: str, asked: ReadColumn) -> tuple[int, ...]:
+def prompt_tokens(judge: "LocalModel", question: str, column: ReadColumn) -> tuple[int, ...]:
     """Tokens that the model reads before its reply."""
     user_text = question
-    if asked.kind != "direct":
-        wording = WORDINGS[asked.kind][asked.wording].format(nth=WORD_ORDINALS[asked.word])
+    if column.kind != "direct":
+        wording_format = WORDINGS[column.kind][column.wording]
+        wording = wording_format.format(nth=WORD_ORDINALS[column.word])
         user_text = QUESTION_FORMAT.format(question=question, asked=wording)
     chat_text = opened_chat(judge.tokenizer, user_text, judge.chat)
     return tuple(_tokens_of(judge.tokenizer, chat_text))

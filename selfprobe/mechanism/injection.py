@@ -534,12 +534,12 @@ class AskedModel:
                 )
             written.append(output.logits[:, -1].argmax(-1))
         end = self.judge.tokenizer.eos_token_id
-        rows_of_tokens = [
-            tokens[: tokens.index(end)] if end in tokens else tokens
-            for tokens in torch.stack(written, dim=1).tolist()
-        ]
-        decode = self.judge.tokenizer.decode
-        return [decode(tokens, skip_special_tokens=True) for tokens in rows_of_tokens]
+        texts: list[str] = []
+        for row_tokens in torch.stack(written, dim=1).tolist():
+            text_tokens = row_tokens[: row_tokens.index(end)] if end in row_tokens else row_tokens
+            text = self.judge.tokenizer.decode(text_tokens, skip_special_tokens=True)
+            texts.append(text)
+        return texts
 
     def read_texts(self, texts: Sequence[str]) -> Floats:
         """Log-probabilities of the words as what each text is about, [text, word]."""

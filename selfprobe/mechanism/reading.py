@@ -295,8 +295,11 @@ def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats
     missing = torch.full(shape, math.nan)
     stacked_arms: list[Tensor] = []
     for layer_measures in arm_measures:
-        filled = [missing if measures is None else measures for measures in layer_measures]
-        stacked_arms.append(torch.stack(filled, dim=1))
+        filled_measures = [missing] * len(layer_measures)
+        for layer, measures in enumerate(layer_measures):
+            if measures is not None:
+                filled_measures[layer] = measures
+        stacked_arms.append(torch.stack(filled_measures, dim=1))
     stacked: Floats = torch.stack(stacked_arms).numpy()
     return stacked
 

@@ -32,7 +32,7 @@ from selfprobe.probes.forward import (
 )
 from selfprobe.probes.harvesting import batch_budget, open_harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
-from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.probe_file import Card, load_probe
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.stats.estimate import bootstrap
 
@@ -207,8 +207,32 @@ def ablate_run(
     return write_tables(out, {"ablation": pd.DataFrame(rows)})["ablation"]
 
 
+def _held_out_pairs(
+    run_folder: Path,
+    name: str,
+    card: Card,
+    all_pairs: Sequence[Pair],
+    limit: int | None,
+    rng: np.random.Generator,
+) -> list[Pair]:
+    """Pairs that a probe has not learnt from; no more than `limit`, which are drawn, as files list
+    their pairs aspect by aspect and subset by subset.
+    """
+    pairs = list(compress(all_pairs, card.held_out(all_pairs)))
+    if not pairs:
+        raise ValueError(
+            f"{name}: its probe in {run_folder} learnt from the questions of all "
+            f"{len(all_pairs)} pairs, and its card names no test half of them, so none is held "
+            "out: run --parts probes again in this folder"
+        )
+    if limit is None or limit >= len(pairs):
+        return pairs
+    drawn_numbers = sorted(rng.choice(len(pairs), limit, replace=False))
+    return [pairs[number] for number in drawn_numbers]
+
+
 def _ablation_rows(
-    out: Path,
+    run_folder: Path,
     name: str,
     all_pairs: Sequence[Pair],
     judge: LocalModel,
@@ -217,22 +241,11 @@ def _ablation_rows(
     progress: Progress,
 ) -> list[dict[str, Any]]:
     files = {
-        kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision)
+        kind: load_probe(run_folder / f"{name}-{kind}.safetensors", revision=judge.revision)
         for kind in FITTED_KINDS
     }
-    is_held_out = files["supervised"].card.held_out(all_pairs)
-    pairs = list(compress(all_pairs, is_held_out))
-    if not pairs:
-        raise ValueError(
-            f"{name}: its probe in {out} learnt from the questions of all {len(all_pairs)} pairs, "
-            "and its card names no test half of them, so none is held out: run --parts probes "
-            "again in this folder"
-        )
     rng = np.random.default_rng(0)
-    # Drawn, as files list their pairs aspect by aspect and subset by subset.
-    if limit is not None and limit < len(pairs):
-        drawn_numbers = sorted(rng.choice(len(pairs), limit, replace=False))
-        pairs = [pairs[number] for number in drawn_numbers]
+    pairs = _held_out_pairs(run_folder, name, files["supervised"].card, all_pairs, limit, rng)
 
     directions: dict[str, FloatArray | None] = {"none": None}
     for kind, file in files.items():

@@ -87,8 +87,10 @@ def by_sentence_embedding(
     """
     if unfetched(DEFAULT_EMBEDDER):
         return None
-    texts = [pair.text_1 for pair in pairs] + [pair.text_2 for pair in pairs]
-    first_vectors, second_vectors = np.split(embed_unasked(texts, most_texts=None), 2)
+    first_texts = [pair.text_1 for pair in pairs]
+    second_texts = [pair.text_2 for pair in pairs]
+    vectors = embed_unasked(first_texts + second_texts, most_texts=None)
+    first_vectors, second_vectors = np.split(vectors, 2)
     x = first_vectors - second_vectors
     truth = np.array([pair.label == 1 for pair in pairs])
     groups = np.array([pair.group for pair in pairs])
@@ -245,19 +247,24 @@ class Fits:
     @classmethod
     def empty(cls, harvest: Harvest, settings: FitSettings, splits: list[Half]) -> "Fits":
         """Fits before any layer is fitted."""
-        halves, layers, pairs = len(splits), harvest.identity.layers, len(harvest.pairs)
+        half_count = len(splits)
+        layer_count = harvest.identity.layers
+        pair_count = len(harvest.pairs)
+        no_scores = np.full((half_count, layer_count, pair_count), np.nan)
+        random_shape = (half_count, layer_count, RANDOM_DIRECTIONS, pair_count)
+        probes: dict[Kind, list[list[Probe]]] = {}
+        for kind in FITTED_KINDS:
+            probes[kind] = [[] for _ in splits]
         return cls(
             harvest=harvest,
             settings=settings,
             halves=splits,
-            probes={kind: [[] for _ in splits] for kind in FITTED_KINDS},
-            scores={kind: np.full((halves, layers, pairs), np.nan) for kind in FITTED_KINDS},
-            one_order_scores={
-                kind: np.full((halves, layers, pairs), np.nan) for kind in FITTED_KINDS
-            },
-            random_scores=np.full((halves, layers, RANDOM_DIRECTIONS, pairs), np.nan),
-            few_label_scores=np.full((halves, layers, pairs), np.nan),
-            few_label_train_scores=np.full((halves, layers), np.nan),
+            probes=probes,
+            scores={kind: no_scores.copy() for kind in FITTED_KINDS},
+            one_order_scores={kind: no_scores.copy() for kind in FITTED_KINDS},
+            random_scores=np.full(random_shape, np.nan),
+            few_label_scores=no_scores.copy(),
+            few_label_train_scores=np.full((half_count, layer_count), np.nan),
         )
 
     def add(self, half_number: int, layer: int, layer_fit: LayerFit) -> None:
@@ -275,7 +282,9 @@ class Fits:
         """Layer of each half: best on the training pairs; the last one on a tie, or if the settings
         say so.
         """
-        train_scores = [[probe.train_score for probe in probes] for probes in self.probes[kind]]
+        train_scores: list[list[float]] = []
+        for layer_probes in self.probes[kind]:
+            train_scores.append([probe.train_score for probe in layer_probes])
         return self.layers_by_train_scores(train_scores)
 
     def layers_by_train_scores(self, train_scores: Sequence[Sequence[float]] | Scores) -> list[int]:
@@ -503,7 +512,7 @@ def estimate(
     *,
     resamples: int,
     learnt: BoolArray | None = None,
-    less: Scores | None = None,
+    subtracted_scores: Scores | None = None,
     seed: int = 0,
 ) -> Estimate:
     """Mean over `scores` [column, pair] (seeds, random directions; NaN: not tested) of a metric,
@@ -514,22 +523,23 @@ def estimate(
     (`learnt`, [column, pair]) and another column is tested on: the variance by `dependence`, as far
     as it is `own_share`. It holds for the probes as fitted.
 
-    `less`: scores of the same shape; the estimate is then the paired difference, `scores` less
-    these.
+    With `subtracted_scores`, of the same shape, the estimate is the paired difference of `scores`
+    from these.
     """
-    if less is not None:
-        is_missing = np.isnan(scores) | np.isnan(less)
+    if subtracted_scores is not None:
+        is_missing = np.isnan(scores) | np.isnan(subtracted_scores)
         scores = np.where(is_missing, np.nan, scores)
-        less = np.where(is_missing, np.nan, less)
+        subtracted_scores = np.where(is_missing, np.nan, subtracted_scores)
     is_tested = ~np.isnan(scores)
-    used_columns, tested_pairs = is_tested.any(axis=1), is_tested.any(axis=0)
+    used_columns = is_tested.any(axis=1)
+    tested_pairs = is_tested.any(axis=0)
     if not tested_pairs.any():
         return undefined("no pair was tested", unit="question")
 
     truth = first_better[tested_pairs]
     parts = [scores[used_columns][:, tested_pairs].T]  # [pair, column]
-    if less is not None:
-        parts.append(less[used_columns][:, tested_pairs].T)
+    if subtracted_scores is not None:
+        parts.append(subtracted_scores[used_columns][:, tested_pairs].T)
     if metric != "auroc":
         parts = [_outcomes(part, truth) for part in parts]
     rate_columns = {"auroc": _auroc, "f1": _f1, "accuracy": _accuracy}[metric]
@@ -560,7 +570,8 @@ def estimate(
         resampled_values = np.array(column_values[1 : resamples + 1])
         share = own_share(resampled_values, learnt[used_columns], is_tested[used_columns])
     factor = math.sqrt(1 + share * further_variance)
-    return _widened(question_estimate, factor, floor=0.0 if less is None else -1.0)
+    floor = 0.0 if subtracted_scores is None else -1.0
+    return _widened(question_estimate, factor, floor=floor)
 
 
 def dependence(learnt: BoolArray, tested: BoolArray) -> float:

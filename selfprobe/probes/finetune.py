@@ -302,32 +302,48 @@ def finetune_run(
             equal_probe_scores.setdefault(lesson.name, []).append(equal_scores)
             text_counts[lesson.name] = len(examples)
 
-        cost_rows = rows_by_table["finetuning_cost"]
         for lesson in course.dataset_lessons:
             training_cost = _training_cost(judge_name, training, len(examples), lesson, course)
-            cost_rows.append(training_cost.assign(dataset=lesson.name))
+            rows_by_table["finetuning_cost"].append(training_cost.assign(dataset=lesson.name))
         for lesson in course.lessons:
             probe_cost = _probe_cost(judge, lesson, batch_tokens)
-            cost_rows.append(probe_cost.assign(dataset=lesson.name))
+            rows_by_table["finetuning_cost"].append(probe_cost.assign(dataset=lesson.name))
 
     for name, lesson in lesson_by_dataset.items():
         scores = _joined_aspects(scores_by_dataset[name])
-        method_rows = _method_rows(lesson, scores)
-        rows_by_table["finetuned"].append(method_rows.assign(dataset=name))
-        difference_rows = _difference_rows(lesson, judge_name, scores)
-        rows_by_table["finetuned_less"].append(difference_rows.assign(dataset=name))
-
-        equal_probe = MethodScores(np.concatenate(equal_probe_scores[name]), "of the same pairs")
-        curve_scores = {judge_name: scores[judge_name], "supervised": equal_probe}
-        curve_rows = _method_rows(lesson, curve_scores)
-        rows_by_table["saturation"].append(
-            curve_rows.assign(dataset=name, samples=text_counts[name])
-        )
+        equal_scores = np.concatenate(equal_probe_scores[name])
+        test_rows = _test_rows(lesson, judge_name, scores, equal_scores, text_counts[name])
+        for table_name, rows in test_rows.items():
+            rows_by_table[table_name].append(rows)
 
     tables = {}
     for table_name, frames in rows_by_table.items():
         tables[table_name] = _with_other_trainings(out, table_name, pd.concat(frames))
     return write_tables(out, tables)
+
+
+def _test_rows(
+    lesson: Lesson,
+    judge_name: str,
+    scores: ScoresByMethod,
+    equal_scores: Scores,
+    text_count: int,
+) -> dict[str, pd.DataFrame]:
+    """Rows of the tables on one data set's test half: the methods, the judge less each other one,
+    and a place of the curve over numbers of texts.
+
+    `equal_scores` are those of the supervised probe that learnt from the judge's pairs.
+    """
+    equal_probe = MethodScores(equal_scores, "of the same pairs")
+    curve_scores = {judge_name: scores[judge_name], "supervised": equal_probe}
+    method_rows = _method_rows(lesson, scores)
+    difference_rows = _difference_rows(lesson, judge_name, scores)
+    curve_rows = _method_rows(lesson, curve_scores)
+    return {
+        "finetuned": method_rows.assign(dataset=lesson.name),
+        "finetuned_less": difference_rows.assign(dataset=lesson.name),
+        "saturation": curve_rows.assign(dataset=lesson.name, samples=text_count),
+    }
 
 
 def _train_and_ask(
@@ -479,14 +495,20 @@ def _own_scores(lesson: Lesson) -> Scores:
 
 
 def _estimate_fields(
-    lesson: Lesson, scores: Scores, metric: str, less: Scores | None = None
+    lesson: Lesson, scores: Scores, metric: str, subtracted_scores: Scores | None = None
 ) -> dict[str, Any]:
     harvest = lesson.harvest
     resamples = lesson.settings.resamples
     first_better = harvest.labels == 1
-    return asdict(
-        estimate(scores, first_better, harvest.groups, metric, resamples=resamples, less=less)
+    metric_estimate = estimate(
+        scores,
+        first_better,
+        harvest.groups,
+        metric,
+        resamples=resamples,
+        subtracted_scores=subtracted_scores,
     )
+    return asdict(metric_estimate)
 
 
 def _method_rows(lesson: Lesson, scores_by_method: ScoresByMethod) -> pd.DataFrame:

@@ -782,21 +782,24 @@ def _fit_layer_on_half(
     rng = np.random.default_rng([half_number, layer, 7])
     random_directions = rng.standard_normal((train_features.shape[1], RANDOM_DIRECTIONS))
     train_truth = supervision.truth()
-    random_signs = [
-        1.0 if sign_agreement(train_truth, direction_scores) >= 0 else -1.0
-        for direction_scores in (train_features @ random_directions).T
-    ]
+    random_signs: list[float] = []
+    for direction_scores in (train_features @ random_directions).T:
+        agrees = sign_agreement(train_truth, direction_scores) >= 0
+        random_signs.append(1.0 if agrees else -1.0)
 
     few_features = train_features[np.searchsorted(half.train, half.few)]
     few_label_scores, few_label_train_score = _few_label_regression(
         few_features, test_features, inputs, half
     )
+    scores: dict[Kind, Scores] = {}
+    one_order_scores: dict[Kind, Scores] = {}
+    for kind, probe in probes.items():
+        scores[kind] = probe.score(test_states)
+        one_order_scores[kind] = probe.score(test_states, orders="first")
     return LayerFit(
         probes=probes,
-        scores={kind: probe.score(test_states) for kind, probe in probes.items()},
-        one_order_scores={
-            kind: probe.score(test_states, orders="first") for kind, probe in probes.items()
-        },
+        scores=scores,
+        one_order_scores=one_order_scores,
         random_scores=(test_features @ random_directions * random_signs).T,
         few_label_scores=few_label_scores,
         few_label_train_score=few_label_train_score,

@@ -178,10 +178,8 @@ class Store:
                 finite_shape = file.get_slice("finite").get_shape()
         except (SafetensorError, OSError) as error:
             return str(error)
-        other_shapes, expected_shapes = (
-            [log_probs_shape, finite_shape],
-            [[row_count, 2], [row_count]],
-        )
+        other_shapes = [log_probs_shape, finite_shape]
+        expected_shapes = [[row_count, 2], [row_count]]
         if other_shapes != expected_shapes:
             return f"log_probs and finite of shapes {other_shapes}, expected {expected_shapes}"
         expected_hidden = [self.identity.layers, row_count, 2, self.identity.d_model]

@@ -4,7 +4,7 @@ and disk.
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,29 @@ from selfprobe.probes.training import (
     is_linear_layer,
     train_flops,
 )
+
+PlanRow = tuple[str, str]
+"""Line of a plan: its label, and its text."""
+
+
+def plan_lines(rows: Iterable[PlanRow]) -> list[str]:
+    """Rows of a plan as they are printed."""
+    return [f"{label}: {text}" for label, text in rows]
+
+
+def work_rows(
+    *, pending: str, weight_bytes: int, work_bytes: int, disk: str, duration: str
+) -> list[PlanRow]:
+    """Rows on what is still to be read by a loaded model, and what that takes.
+
+    Args:
+        pending: Text of what is still to be read.
+        work_bytes: Memory besides the weights.
+        disk: Text of what is to be written.
+        duration: Text on how long it takes.
+    """
+    memory = f"weights {bytes_text(weight_bytes)}, about {bytes_text(work_bytes)} besides"
+    return [("To do", pending), ("Memory", memory), ("Disk", disk), ("Time", duration)]
 
 
 @dataclass(frozen=True)
@@ -133,7 +156,7 @@ def plan_harvest(
         weight_bytes=sum(weight.numel() * weight.element_size() for weight in parameters),
         work_bytes=_batch_bytes(judge, token_budget) + 3 * min(SHARD_BYTES, disk_bytes),
         disk_bytes=disk_bytes,
-        free_bytes=_free_disk_bytes(activations),
+        free_bytes=free_disk_bytes(activations),
         sample=tuple(_middle_batch(pending_prompts, token_budget)),
     )
 
@@ -187,7 +210,7 @@ def _plan_set(
     return planned_set, pending_prompts
 
 
-def _free_disk_bytes(folder: Path) -> int:
+def free_disk_bytes(folder: Path) -> int:
     """Free bytes on the disk of a folder that may not exist yet."""
     folders = (folder, *folder.absolute().parents)
     existing_folder = next(parent for parent in folders if parent.exists())
@@ -227,15 +250,15 @@ def time_text(
         sample = sample or control.sample
     if not sample:
         exception = " but the texts to score" if scored_texts else ""
-        return f"Time: nothing is left to read{exception}"
+        return f"nothing is left to read{exception}"
 
     # a text that is scored alone is read once, not once per side, and by the command's own copy
     token_count = pair_tokens / copies + scored_tokens / 2
     seconds = token_count * seconds_a_token(judge, sample)
     copies_words = f" on each of {copies} copies" if copies > 1 else ""
     return (
-        f"Time: about {duration_text(seconds)} to read by two plain forwards{copies_words} (measured on one "
-        "batch), half of it where auto finds a faster way; then the fit"
+        f"about {duration_text(seconds)} to read by two plain forwards{copies_words} (measured on "
+        "one batch), half of it where auto finds a faster way; then the fit"
     )
 
 
@@ -259,8 +282,8 @@ def duration_text(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
-    """The plan as text; `control`: the plan of the same architecture with random weights."""
+def set_lines(planned: HarvestPlan) -> list[str]:
+    """The model, and a table of the data sets."""
     lines = [
         planned.model_line,
         "",
@@ -271,31 +294,43 @@ def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
             f"{name:16} {planned_set.pairs:>7,} {len(planned_set.reasons):>9,} "
             f"{planned_set.passes:>8,} {planned_set.tokens:>11,} {planned_set.stored_passes:>8,}"
         )
+    return lines
 
-    lines.append("")
-    lines.append(
-        f"To do: {planned.passes:,} forward passes (each pair once an order), "
-        f"{planned.tokens:,} tokens"
+
+def harvest_rows(
+    planned: HarvestPlan, control: HarvestPlan | None = None, *, duration: str
+) -> list[PlanRow]:
+    """Rows on reading all data sets.
+
+    Args:
+        control: The plan of the same architecture with random weights.
+        duration: Text on how long both take.
+    """
+    to_do, memory, disk, time_row = work_rows(
+        pending=f"{planned.passes:,} forward passes (each pair once an order), "
+        f"{planned.tokens:,} tokens",
+        weight_bytes=planned.weight_bytes,
+        work_bytes=planned.work_bytes,
+        disk=f"{bytes_text(planned.disk_bytes)} of states ({bytes_text(planned.free_bytes)} free)",
+        duration=duration,
     )
+    rows = [to_do]
     scored_texts, scored_tokens = planned.scoring
     if scored_texts:
-        lines.append(
-            f"Direct scoring and G-Eval: {scored_texts:,} forward passes (each text once), "
-            f"{scored_tokens:,} tokens besides; --no-scoring leaves them out"
+        scoring = (
+            f"{scored_texts:,} forward passes (each text once), {scored_tokens:,} tokens besides; "
+            "--no-scoring leaves them out"
         )
-    lines.append(
-        f"Memory: weights {bytes_text(planned.weight_bytes)}, about {bytes_text(planned.work_bytes)} besides"
-    )
-    lines.append(
-        f"Disk: {bytes_text(planned.disk_bytes)} of states ({bytes_text(planned.free_bytes)} free)"
-    )
+        rows.append(("Direct scoring and G-Eval", scoring))
+    rows += [memory, disk]
     if control:
-        lines.append(
-            f"Control, the same architecture with random weights: {control.passes:,} passes, "
-            f"{control.tokens:,} tokens, {bytes_text(control.weight_bytes)} of memory, "
-            f"{bytes_text(control.disk_bytes)} on disk besides; --no-random-weights leaves it out"
+        control_needs = (
+            f"{control.passes:,} passes, {control.tokens:,} tokens, "
+            f"{bytes_text(control.weight_bytes)} of memory, {bytes_text(control.disk_bytes)} on "
+            "disk besides; --no-random-weights leaves it out"
         )
-    return "\n".join(lines)
+        rows.append(("Control, the same architecture with random weights", control_needs))
+    return [*rows, time_row]
 
 
 def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None:
@@ -340,17 +375,19 @@ class TrainingNeeds:
     """
     flops: float
 
-    @property
-    def text(self) -> str:
-        """The estimate in three lines."""
+    def row(self, trainings: int = 1) -> PlanRow:
+        """Row of a plan, in two lines, on that many trainings of the same kind."""
         trained_part = "weights: all of them" if self.full else "parameters of the adapters"
-        return (
-            f"Training: {self.examples:,} examples, {self.steps:,} steps, {self.tokens:,} tokens, "
+        text = (
+            f"{self.examples:,} examples, {self.steps:,} steps, {self.tokens:,} tokens, "
             f"{self.parameters:,} {trained_part}, {self.flops:.1e} FLOPs\n"
-            f"  time about {duration_text(self.seconds)} (measured on one forward pass), memory about "
-            f"{self.memory_bytes / 1e9:.1f} GB beside the weights, "
+            f"  time about {duration_text(self.seconds)} (measured on one forward pass), "
+            f"memory about {self.memory_bytes / 1e9:.1f} GB beside the weights, "
             f"disk {self.disk_bytes / 1e6:.0f} MB"
         )
+        if trainings > 1:
+            text += f", {trainings} times"
+        return "Training", text
 
 
 def estimate_needs(
@@ -442,7 +479,7 @@ def check_room(judge: LocalModel, needed: TrainingNeeds, out: Path) -> None:
             f"{remedy}, or a smaller model"
         )
 
-    free_disk = _free_disk_bytes(out)
+    free_disk = free_disk_bytes(out)
     stored_bytes = 0  # a killed training continues with these files
     for pattern in TRAINING_FILE_PATTERNS:
         stored_bytes += sum(file.stat().st_size for file in out.rglob(pattern))

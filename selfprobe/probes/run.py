@@ -266,6 +266,9 @@ def _run_description(
 ) -> dict[str, Any]:
     """Description of a run, for its run.json."""
     versions = {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
+    versions["python"] = python_version()
+    # A folder from somebody else must not grant what its command line granted.
+    kept_loading = {name: value for name, value in loading.items() if name != "allow_pickle"}
     set_descriptions: dict[str, dict[str, Any]] = {}
     for name, harvested in harvests.items():
         pairs = sets[name].pairs
@@ -283,9 +286,8 @@ def _run_description(
         "revision": judge.revision,
         "parameters": int(judge.model.num_parameters()),
         "blocks": len(decoder_blocks(judge.model)),
-        "versions": versions | {"python": python_version()},
-        # A folder from somebody else must not grant what its command line granted.
-        "loading": {name: value for name, value in loading.items() if name != "allow_pickle"},
+        "versions": versions,
+        "loading": kept_loading,
         "chat": {"system": judge.chat.system, "arguments": dict(judge.chat.arguments)},
         "settings": asdict(settings),
         "datasets": set_descriptions,
@@ -311,7 +313,10 @@ def _save_probes_of_half(
     for kind in FITTED_KINDS:
         layer = fits.layers_chosen_in_training(kind)[half_number]
         probe = fits.probes[kind][half_number][layer]
-        test_scores = fits.scores[kind][half_number, layer, half.test]
+        scores = fits.scores[kind][half_number, layer, half.test]
+        test_scores: dict[str, float] = {}
+        for metric, measure in METRICS.items():
+            test_scores[metric] = measure(test_truth, scores)
         card = Card(
             model=harvested.identity.model,
             revision=harvested.identity.revision,
@@ -323,9 +328,7 @@ def _save_probes_of_half(
             split_seed=0,
             train_groups=tuple(sorted(groups_and_questions(train_pairs))),
             train_pairs=len(train_pairs),
-            test_scores={
-                metric: measure(test_truth, test_scores) for metric, measure in METRICS.items()
-            },
+            test_scores=test_scores,
             selfprobe=version("selfprobe"),
             question=harvested.pairs[0].criterion,
             item=harvested.pairs[0].item,
@@ -654,7 +657,7 @@ def _estimate(
     method: MethodScores,
     metric: str,
     *,
-    less: MethodScores | None = None,
+    subtracted: MethodScores | None = None,
     inside: BoolArray | None = None,
 ) -> Estimate:
     """A metric of a method, or of its paired difference from another, on all pairs or those
@@ -668,7 +671,7 @@ def _estimate(
         metric,
         resamples=fits.settings.resamples,
         learnt=method.learnt,
-        less=None if less is None else less.scores,
+        subtracted_scores=None if subtracted is None else subtracted.scores,
     )
 
 
@@ -707,7 +710,7 @@ def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFra
             control = methods[control_name]
             probe = _repeated_columns(methods[kind], len(control.scores))
             for metric in METRICS:
-                difference = _estimate(fits, probe, metric, less=control)
+                difference = _estimate(fits, probe, metric, subtracted=control)
                 rows.append(_row(difference, probe=kind, against=control_name, metric=metric))
     return pd.DataFrame(rows)
 
@@ -945,17 +948,14 @@ def components_table(fits: Fits) -> pd.DataFrame:
     second_direction = principal(remainder[is_train], symmetric=probe.orders == "both")
     second_component = x @ second_direction
     total_variance = float(x.var(axis=0).sum()) or 1.0
-    return pd.DataFrame(
-        {
-            "pair": [pair.id for pair in pairs],
-            "aspect": [pair.aspect for pair in pairs],
-            "group": [pair.group for pair in pairs],
-            "preferred": harvested.labels[pair_numbers],
-            "half": np.where(is_train, "train", "test"),
-            "layer": probe.layer,
-            "first": first_component,
-            "second": second_component,
-            "share_first": float(first_component.var()) / total_variance,
-            "share_second": float(second_component.var()) / total_variance,
-        }
+    pair_fields = [(pair.id, pair.aspect, pair.group) for pair in pairs]
+    component_table = pd.DataFrame(pair_fields, columns=["pair", "aspect", "group"])
+    return component_table.assign(
+        preferred=harvested.labels[pair_numbers],
+        half=np.where(is_train, "train", "test"),
+        layer=probe.layer,
+        first=first_component,
+        second=second_component,
+        share_first=float(first_component.var()) / total_variance,
+        share_second=float(second_component.var()) / total_variance,
     )

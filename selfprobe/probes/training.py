@@ -324,18 +324,14 @@ def _train(
     """
     judge = learner.judge
     weights = list(learner.weights)
-    checkpoint_file = folder / "checkpoint.pt"
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
-    losses, earlier_seconds = _resume(weights, optimizer, checkpoint_file, identity, progress)
+    checkpoint = Checkpoint(folder / "checkpoint.pt", identity, weights, optimizer)
+    losses, earlier_seconds = checkpoint.restore(progress)
 
     step_count = recipe.steps(len(examples))
-    first_step = len(losses)
+    step_meter = StepMeter(len(losses), step_count, progress)
     token_budget = batch_tokens or batch_budget(judge)
-    start_time = time.monotonic()
-    progress_time = start_time
-    checkpoint_time = start_time
-    saving_seconds = 0.0
-    for step in range(first_step, step_count):
+    for step in range(len(losses), step_count):
         optimizer.param_groups[0]["lr"] = recipe.rate_at(step, step_count)
         step_examples = [examples[number] for number in recipe.step_examples(step, len(examples))]
         loss = _backward_step(judge, step_examples, token_budget)
@@ -349,34 +345,15 @@ def _train(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-        now = time.monotonic()
-        if now - checkpoint_time > max(CHECKPOINT_SECONDS, SAVING_TIMES * saving_seconds):
-            checkpoint = {
-                "identity": identity,
-                "losses": losses,
-                "seconds": earlier_seconds + now - start_time,
-                "weights": weights,
-                "optimizer": optimizer.state_dict(),
-            }
-            put_whole(checkpoint_file, partial(torch.save, checkpoint))
-            checkpoint_time = time.monotonic()
-            saving_seconds = checkpoint_time - now
-        if now - progress_time > PROGRESS_SECONDS:
-            progress_time = now
-            step_seconds = (now - start_time) / (step + 1 - first_step)
-            remaining_seconds = step_seconds * (step_count - step - 1)
-            progress(
-                f"  step {step + 1} of {step_count}, loss {loss:.3f}, "
-                f"{remaining_seconds:.0f} s left"
-            )
+        checkpoint.save_when_due(losses, earlier_seconds + step_meter.seconds)
+        step_meter.report_when_due(step + 1, loss)
 
-    seconds = earlier_seconds + time.monotonic() - start_time
     parameter_count = sum(weight.numel() for weight in weights)
     token_count = recipe.epochs * sum(example.length for example in examples)
     is_full = recipe.trained_part == "full"
     training = Training(
         losses=tuple(losses),
-        seconds=seconds,
+        seconds=earlier_seconds + step_meter.seconds,
         tokens=token_count,
         parameters=parameter_count,
         flops=train_flops(judge, token_count, parameter_count, full=is_full),
@@ -388,30 +365,93 @@ def _train(
         folder / "training.json",
         lambda part_file: part_file.write_text(training_text, encoding="utf-8"),
     )
-    for file in folder.glob("checkpoint.pt*"):  # a kill may have cut that one off, too
-        file.unlink()
+    checkpoint.remove()
     return training
 
 
-def _resume(
-    weights: Sequence[Tensor], optimizer: Any, file: Path, identity: str, progress: Progress
-) -> tuple[list[float], float]:
-    """Losses so far and the seconds they took; weights and optimizer are restored."""
-    if not file.is_file():
-        return [], 0.0
-    try:
-        checkpoint = torch.load(file, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError, ValueError) as error:
-        progress(f"  {file} cannot be read ({type(error).__name__}): training from the start")
-        return [], 0.0
-    if checkpoint["identity"] != identity:
-        return [], 0.0
+class Checkpoint:
+    """File from which a killed training goes on."""
 
-    _copy_values(checkpoint["weights"], weights)
-    optimizer.load_state_dict(checkpoint["optimizer"])
-    losses = list(checkpoint["losses"])
-    progress(f"  going on after step {len(losses)}")
-    return losses, float(checkpoint["seconds"])
+    def __init__(
+        self, file: Path, identity: str, weights: Sequence[Tensor], optimizer: Any
+    ) -> None:
+        self.file = file
+        self.identity = identity
+        self.weights = weights
+        self.optimizer = optimizer
+        self.saved_time = time.monotonic()
+        self.saving_seconds = 0.0
+
+    def restore(self, progress: Progress) -> tuple[list[float], float]:
+        """Losses so far and the seconds they took; weights and optimizer are restored."""
+        if not self.file.is_file():
+            return [], 0.0
+        try:
+            content = torch.load(self.file, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError, ValueError) as error:
+            progress(
+                f"  {self.file} cannot be read ({type(error).__name__}): training from the start"
+            )
+            return [], 0.0
+        if content["identity"] != self.identity:
+            return [], 0.0
+
+        _copy_values(content["weights"], self.weights)
+        self.optimizer.load_state_dict(content["optimizer"])
+        losses = list(content["losses"])
+        progress(f"  going on after step {len(losses)}")
+        return losses, float(content["seconds"])
+
+    def save_when_due(self, losses: Sequence[float], seconds: float) -> None:
+        """Write it, unless the last one is too new."""
+        start_time = time.monotonic()
+        pause_seconds = max(CHECKPOINT_SECONDS, SAVING_TIMES * self.saving_seconds)
+        if start_time - self.saved_time <= pause_seconds:
+            return
+        content = {
+            "identity": self.identity,
+            "losses": list(losses),
+            "seconds": seconds,
+            "weights": list(self.weights),
+            "optimizer": self.optimizer.state_dict(),
+        }
+        put_whole(self.file, partial(torch.save, content))
+        self.saved_time = time.monotonic()
+        self.saving_seconds = self.saved_time - start_time
+
+    def remove(self) -> None:
+        """Remove the file, and what a kill cut off of one."""
+        for file in self.file.parent.glob(f"{self.file.name}*"):
+            file.unlink()
+
+
+class StepMeter:
+    """Progress of a training, at most every `PROGRESS_SECONDS`."""
+
+    def __init__(self, first_step: int, step_count: int, progress: Progress) -> None:
+        self.first_step = first_step
+        self.step_count = step_count
+        self.progress = progress
+        self.start_time = time.monotonic()
+        self.report_time = self.start_time
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first step of this process."""
+        return time.monotonic() - self.start_time
+
+    def report_when_due(self, steps_done: int, loss: float) -> None:
+        """Say the last step's loss and the time left, unless the last report is too new."""
+        now = time.monotonic()
+        if now - self.report_time <= PROGRESS_SECONDS:
+            return
+        self.report_time = now
+        step_seconds = self.seconds / (steps_done - self.first_step)
+        remaining_seconds = step_seconds * (self.step_count - steps_done)
+        self.progress(
+            f"  step {steps_done} of {self.step_count}, loss {loss:.3f}, "
+            f"{remaining_seconds:.0f} s left"
+        )
 
 
 def _backward_step(judge: LocalModel, step_examples: Sequence[Example], token_budget: int) -> float:

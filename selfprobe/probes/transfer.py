@@ -128,10 +128,10 @@ def shared_sets(
     Raises:
         ValueError: They are of other models, settings or pairs, or share no data set.
     """
-    for what in ("revision", "settings"):
-        if run[what] != other_run[what]:
+    for field_name in ("revision", "settings"):
+        if run[field_name] != other_run[field_name]:
             raise ValueError(
-                f"{out} and {other} have another {what}: "
+                f"{out} and {other} have another {field_name}: "
                 "run one again as the other, but for --system"
             )
     sets, other_sets = run["datasets"], other_run["datasets"]
@@ -177,9 +177,9 @@ def prompted_run(out: Path, other: Path) -> pd.DataFrame:
         for method, scores_by_prompt in scores_by_method.items():
             for metric in ("f1", "auroc"):
                 values = _prompt_estimates(scores_by_prompt, harvest, metric, settings.resamples)
-                for what, value in values.items():
-                    row = {"dataset": name, "method": method, "metric": metric, "what": what}
-                    rows.append(row | asdict(value))
+                for value_name, value in values.items():
+                    row = {"dataset": name, "method": method, "metric": metric}
+                    rows.append(row | {"what": value_name} | asdict(value))
     return write_tables(other, {"prompted": pd.DataFrame(rows)})["prompted"]
 
 
@@ -190,12 +190,17 @@ def _prompt_estimates(
     truth, groups = harvest.labels == 1, harvest.groups
     plain_scores = scores_by_prompt["plain"]
     values: dict[str, Estimate] = {}
-    for what, scores in scores_by_prompt.items():
-        values[what] = estimate(scores, truth, groups, metric, resamples=resamples)
-    for what, scores in scores_by_prompt.items():
-        if what != "plain":
-            values[f"{what} less plain"] = estimate(
-                scores, truth, groups, metric, less=plain_scores, resamples=resamples
+    for prompt_name, scores in scores_by_prompt.items():
+        values[prompt_name] = estimate(scores, truth, groups, metric, resamples=resamples)
+    for prompt_name, scores in scores_by_prompt.items():
+        if prompt_name != "plain":
+            values[f"{prompt_name} less plain"] = estimate(
+                scores,
+                truth,
+                groups,
+                metric,
+                subtracted_scores=plain_scores,
+                resamples=resamples,
             )
     return values
 

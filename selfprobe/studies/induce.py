@@ -203,6 +203,7 @@ class Induce(TrainingStudy):
             check_room,
             duration_text,
             estimate_needs,
+            plan_lines,
         )
 
         examples = self.material.examples(self.judge, 0)
@@ -223,16 +224,13 @@ class Induce(TrainingStudy):
             tokens * training_needs.seconds / (STEP_FORWARD_PASSES * training_needs.tokens)
         )
         all_seconds = reading_seconds + self.seeds * training_needs.seconds
-        training_text = training_needs.text
-        if self.seeds > 1:
-            training_text += f", {self.seeds} times"
-        return [
-            self.material.text,
-            f"Reading: {tokens:,} tokens before and after {count_text(self.seeds, 'training')}, "
-            f"about {duration_text(reading_seconds)}",
-            training_text,
-            f"All: about {duration_text(all_seconds)}, less what is in the folder already",
-        ]
+        reading = (
+            f"{tokens:,} tokens before and after {count_text(self.seeds, 'training')}, "
+            f"about {duration_text(reading_seconds)}"
+        )
+        all_work = f"about {duration_text(all_seconds)}, less what is in the folder already"
+        rows = [("Reading", reading), training_needs.row(self.seeds), ("All", all_work)]
+        return [self.material.text, *plan_lines(rows)]
 
     @property
     def state(self) -> dict[str, Any]:

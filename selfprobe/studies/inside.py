@@ -719,7 +719,7 @@ class Inside(LocalStudy):
         """Lines of the plan on what is still to be read, and what it takes."""
         from selfprobe.probes.branches import branch_memory
         from selfprobe.probes.model import bytes_text
-        from selfprobe.probes.plan import duration_text
+        from selfprobe.probes.plan import duration_text, plan_lines, work_rows
 
         pending = list(self.pending_readings())
         token_count, seconds = self.measured_cost(pending)
@@ -732,12 +732,14 @@ class Inside(LocalStudy):
         time_text = "all is read"
         if pending:
             time_text = f"about {duration_text(seconds)} (measured on one prompt)"
-        return [
-            f"To do: {reading_text} (what texts share is read once)",
-            f"Memory: weights {bytes_text(weight_bytes)}, about {bytes_text(activation_bytes)} besides",
-            f"Disk: {bytes_text(disk_bytes)} to write",
-            f"Time: {time_text}",
-        ]
+        rows = work_rows(
+            pending=f"{reading_text} (what texts share is read once)",
+            weight_bytes=weight_bytes,
+            work_bytes=activation_bytes,
+            disk=f"{bytes_text(disk_bytes)} to write",
+            duration=time_text,
+        )
+        return plan_lines(rows)
 
     def work(self, progress: Progress) -> None:
         """Read what is not in the folder yet, the untrained copy last."""

@@ -315,14 +315,13 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         unreadable = {name: set_plan.reasons for name, set_plan in harvest.sets.items()}
         check_sets(self.sets, self.fit_settings, unreadable)
         plan.check_disk(harvest, control_harvest)
-        return [
-            plan.plan_text(harvest, control_harvest),
-            plan.time_text(self.judge, harvest, control_harvest, copies),
-            self.embedding_line,
-        ]
+        duration = plan.time_text(self.judge, harvest, control_harvest, copies)
+        rows = plan.harvest_rows(harvest, control_harvest, duration=duration)
+        rows.append(self.embedding_row)
+        return [*plan.set_lines(harvest), "", *plan.plan_lines(rows)]
 
     @property
-    def embedding_line(self) -> str:
+    def embedding_row(self) -> tuple[str, str]:
         """Number and time of the texts of the control by sentence embeddings, or why it is left
         out.
         """
@@ -330,15 +329,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
         fetch_note = unfetched(DEFAULT_EMBEDDER)
         if fetch_note:
-            return f"Without the control of sentence embeddings: {fetch_note}"
+            return "Without the control of sentence embeddings", fetch_note
         texts: set[str] = set()
         for pair_set in self.sets.values():
             for pair in pair_set.pairs:
                 texts |= {pair.text_1, pair.text_2}
         seconds = len(texts) * EMBEDDING_SECONDS
-        return (
-            f"Control of sentence embeddings: {len(texts):,} texts, up to {duration_text(seconds)}"
-        )
+        needs = f"{len(texts):,} texts, up to {duration_text(seconds)}"
+        return "Control of sentence embeddings", needs
 
     @cached_property
     def margins_from_logs(self) -> Mapping[str, Any] | None:
@@ -457,7 +455,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             ValueError: Memory or the disk does not suffice.
         """
         from selfprobe.probes.finetune import courses
-        from selfprobe.probes.plan import check_room, estimate_needs
+        from selfprobe.probes.plan import check_room, estimate_needs, plan_lines
 
         lines = list[str]()
         judge_courses = courses(judge_lessons, grouped=self.grouped)
@@ -471,10 +469,8 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             )
             check_room(self.judge, training_needs, self.folder)
             learnt, tested = course.sizes
-            lines += [
-                f"{course.name}, {learnt} pairs to learn from, {tested} to test on",
-                training_needs.text,
-            ]
+            lines.append(f"{course.name}, {learnt} pairs to learn from, {tested} to test on")
+            lines += plan_lines([training_needs.row()])
         return lines
 
     def work(self, progress: Progress) -> None:

@@ -10,7 +10,6 @@ of each, and the page of the folder. The folder holds:
 """
 
 import math
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -216,6 +215,7 @@ class Lens(SpreadStudy):
         """
         from selfprobe.mechanism.reading import weight_and_prompt_bytes
         from selfprobe.probes.model import bytes_text
+        from selfprobe.probes.plan import free_disk_bytes, plan_lines, work_rows
 
         dilemmas, unreadable = self.dilemmas_and_reasons
         self.claim_folder(self.state, dry=True)
@@ -223,7 +223,7 @@ class Lens(SpreadStudy):
         pending = self.pending_dilemmas(patterns=True)
         tokens = sum(item.tokens for item in pending)
         disk_bytes = len(pending) * self._bytes_of_reading
-        free_bytes = self._free_bytes
+        free_bytes = free_disk_bytes(self.folder)
         if disk_bytes > free_bytes:
             raise InputError(
                 f"{bytes_text(disk_bytes)} are to be written to {self.out}, and {bytes_text(free_bytes)} are "
@@ -241,13 +241,14 @@ class Lens(SpreadStudy):
             name, reason = next(iter(unreadable.items()))
             ellipsis = " …" if len(unreadable) > 1 else ""
             lines.append(f"Not read: {name}: {reason}{ellipsis}")
-        return [
-            *lines,
-            f"To do: {tokens:,} tokens (what the arms of a dilemma share is read once)",
-            f"Memory: weights {bytes_text(weight_bytes)}, about {bytes_text(reading_bytes)} besides",
-            f"Disk: {bytes_text(disk_bytes)} to write ({bytes_text(free_bytes)} free)",
-            f"Time: {self.time_text(tokens)}",
-        ]
+        rows = work_rows(
+            pending=f"{tokens:,} tokens (what the arms of a dilemma share is read once)",
+            weight_bytes=weight_bytes,
+            work_bytes=reading_bytes,
+            disk=f"{bytes_text(disk_bytes)} to write ({bytes_text(free_bytes)} free)",
+            duration=self.time_text(tokens),
+        )
+        return [*lines, *plan_lines(rows)]
 
     @property
     def _bytes_of_reading(self) -> int:
@@ -255,12 +256,6 @@ class Lens(SpreadStudy):
         config = self.judge.model.config.get_text_config()
         heads = int(getattr(config, "num_attention_heads", 0))
         return 4 * len(ARMS) * len(self.judge.block_numbers) * (1 + 5 * heads) + 2000
-
-    @property
-    def _free_bytes(self) -> int:
-        folders = (self.folder, *self.folder.absolute().parents)
-        existing_folder = next(folder for folder in folders if folder.exists())
-        return shutil.disk_usage(existing_folder).free
 
     def time_text(self, tokens: int) -> str:
         """Line of the plan on how long reading a number of tokens takes."""

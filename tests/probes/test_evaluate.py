@@ -510,7 +510,13 @@ def test_one_tested_question_gives_no_interval_and_says_so() -> None:
     groups = np.array(["a", "b", "c", "c"])
     truth = np.array([True, False, True, False])
     got = estimate(
-        scores, truth, groups, "auroc", resamples=100, learnt=np.isnan(scores), less=-scores
+        scores,
+        truth,
+        groups,
+        "auroc",
+        resamples=100,
+        learnt=np.isnan(scores),
+        subtracted_scores=-scores,
     )
     assert (
         got.value == 1.0 and math.isnan(got.low) and got.reason == "no interval from one question"

@@ -79,12 +79,12 @@ def test_a_paired_difference_is_that_of_the_same_pairs() -> None:
     poor[:, :20] = np.nan  # without a verdict
     groups = np.arange(400)
     for metric in ("f1", "accuracy", "auroc"):
-        found = estimate(good, truth, groups, metric, resamples=200, less=poor)
+        found = estimate(good, truth, groups, metric, resamples=200, subtracted_scores=poor)
         kept = np.where(np.isnan(poor), np.nan, good)
         apart = [estimate(scores, truth, groups, metric, resamples=200) for scores in (kept, poor)]
         assert found.value == pytest.approx(apart[0].value - apart[1].value)
         assert found.low < found.value < found.high and found.n == apart[1].n
-    nothing = estimate(good, truth, groups, "auroc", resamples=200, less=good)
+    nothing = estimate(good, truth, groups, "auroc", resamples=200, subtracted_scores=good)
     assert nothing.value == 0 and nothing.reason == "every resample gives the same value"
 
 

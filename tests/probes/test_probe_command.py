@@ -84,7 +84,9 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     folder, ran = done
     plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
     assert "one                   24         0       48" in plan
-    assert "Memory: weights" in found and "Disk:" in found
+    labels = ["Memory: weights", "\nDisk: ", "\nTime: about ", "\nControl of sentence embeddings: "]
+    assert [found.count(label) for label in labels] == [1, 1, 1, 1]
+    assert sorted(labels, key=found.index) == labels, "each row once, in this order"
     assert "Control of sentence embeddings: 25 texts, up to 2 s" in found
     assert re.search(r"^(Yes|No|Cannot tell).*\.$", found, re.MULTILINE)
     assert "is answered with 1 or 2 in " in found, "a random model does not answer what it is asked"

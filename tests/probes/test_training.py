@@ -3,6 +3,7 @@ never stopped.
 """
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from selfprobe.probes.training import (
     train_flops,
 )
 
-from .conftest import tiny_judge
+from .conftest import tiny_family, tiny_judge
 
 QUICK = Recipe(rank=4, alpha=8, rate=2e-2, epochs=3, batch=4)
 FULL = Recipe(rank=None, alpha=None, rate=5e-3, epochs=3, batch=4)
@@ -126,22 +127,39 @@ def test_all_weights_learn_without_adapters_and_are_put_back(tmp_path: Path) -> 
     )
 
 
+def tiny_mixture() -> LocalModel:
+    """A mixture of experts, whose files name its weights otherwise than the loaded model does."""
+    from transformers import MixtralConfig
+
+    config = MixtralConfig(
+        vocab_size=257,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=4,
+    )
+    return tiny_family(config)
+
+
+@pytest.mark.parametrize("new_judge", [tiny_judge, tiny_mixture])
 def test_a_killed_training_of_all_weights_goes_on_and_a_finished_one_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_judge: Callable[[], LocalModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = trained(tiny_judge(), tmp_path / "whole", FULL)
+    done = trained(new_judge(), tmp_path / "whole", FULL)
     made = stopped_at_the_fourth_step(monkeypatch)
-    judge = tiny_judge()
+    judge = new_judge()
     with pytest.raises(KeyboardInterrupt):
         trained(judge, tmp_path / "killed", FULL)
-    state = tiny_judge().model.state_dict()
+    state = new_judge().model.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in judge.model.state_dict().items())
     losses, after = trained(judge, tmp_path / "killed", FULL)
     assert (
         len(made) == 4 + 3 and losses == pytest.approx(done[0]) and after == pytest.approx(done[1])
     )
     monkeypatch.setattr(loop, "_backward_step", None)
-    assert trained(tiny_judge(), tmp_path / "killed", FULL) == (losses, after)
+    assert trained(new_judge(), tmp_path / "killed", FULL) == (losses, after)
 
 
 def test_all_weights_are_trained_in_float32_alone(tmp_path: Path) -> None:
@@ -164,7 +182,7 @@ def test_a_plan_of_all_weights_counts_them(tmp_path: Path, monkeypatch: pytest.M
         ) and training.full
     assert training.flops == 3 * forward_flops(judge, training.tokens)
     assert planned.memory_bytes > 16 * sum(p.numel() for p in judge.model.parameters())
-    assert f"{planned.parameters:,} weights: all of them" in planned.text
+    assert f"{planned.parameters:,} weights: all of them" in planned.row()[1]
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 1000})
     with pytest.raises(
         ValueError,
@@ -303,7 +321,10 @@ def test_a_plan_counts_what_the_training_then_has(
         assert (planned.parameters, planned.tokens) == (training.parameters, training.tokens)
         assert planned.steps == len(training.losses) and planned.flops == training.flops
     assert planned.parameters == adapter_parameters(judge, QUICK.rank) and planned.seconds > 0
-    assert "8 examples, 6 steps" in planned.text and "GB beside the weights" in planned.text
+    label, needs = planned.row()
+    assert label == "Training" and needs.startswith("8 examples, 6 steps")
+    assert "GB beside the weights" in needs and " times" not in needs
+    assert planned.row(trainings=3)[1] == f"{needs}, 3 times"
     check_room(judge, planned, tmp_path / "new")
     with pytest.raises(
         ValueError,
