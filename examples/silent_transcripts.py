@@ -148,7 +148,7 @@ def silent_transcripts(
     echo(
         f"{count_text(len(silent), 'transcript')} in {out}, {len(transcripts) - len(silent)} stay "
         f"told and are left out; {count_text(rewritten_count, 'turn')} said it before: "
-        f"selfprobe awareness inside --by-turn {out}"
+        f"selfprobe awareness inside --model MODEL --by-turn {out}"
     )
 
 

@@ -23,6 +23,25 @@ class Toy(SpreadStudy):
         return [f"{self.model} in {self.dtype}"]
 
 
+def test_a_study_without_logs_does_not_say_that_it_reads_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Computing(Toy):
+        """How wide? A study of this test."""
+
+        def folder_content(self) -> None:
+            return None
+
+        @classmethod
+        def page(cls, numbers: None) -> Any:
+            return numbers
+
+    stages: list[str] = []
+    monkeypatch.setattr("selfprobe.text.busy.set_stage", stages.append)
+    Computing(model="smollm2").build_page()
+    assert stages == ["statistics of what was read"]
+
+
 def call(*words: str) -> Any:
     return CliRunner().invoke(command("toy", described_study(Toy)), words)
 

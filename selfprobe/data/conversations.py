@@ -528,14 +528,20 @@ def _until_reply(messages: Sequence[Message]) -> list[Message]:
     return list(messages[: asked_places[-1] + 1])
 
 
+def label_of_word(value: object) -> Label | None:
+    """The label that a word such as "real use" or 1 stands for; None where it is no such word."""
+    word = re.sub(r"[\s-]+", "_", str(value).strip().lower())
+    return _LABEL_BY_WORD.get(word)
+
+
 def _label(fields: Mapping[str, Any], where: str) -> Label | None:
     for column in _LABEL_COLUMNS:
         value = fields.get(column)
         if value is None or not str(value).strip():
             continue
-        word = re.sub(r"[\s-]+", "_", str(value).strip().lower())
-        if word in _LABEL_BY_WORD:
-            return _LABEL_BY_WORD[word]
+        label = label_of_word(value)
+        if label is not None:
+            return label
         raise InputError(
             f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r:.80}; "
             "or give -T label=… (--label)"

@@ -202,7 +202,11 @@ def _holds_turns(text: str, turns: Sequence[Mapping[str, str]]) -> bool:
 
 def _refuse_unknown_thought(tokenizer: Any, text: str, turns: Sequence[Mapping[str, str]]) -> None:
     """ValueError where what follows the turns, or the last closed thought, names a thought."""
-    ending = text.rpartition(turns[-1]["content"].strip())[2]
+    turn_texts = [turn["content"].strip() for turn in turns]
+    spoken_texts = [turn_text for turn_text in turn_texts if turn_text]
+    ending = text
+    if spoken_texts:
+        ending = text.rpartition(spoken_texts[-1])[2]
     closings = [marker.end for marker in markers_in(ending) if marker.is_closing]
     if closings:
         ending = ending[closings[-1] :]

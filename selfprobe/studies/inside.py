@@ -126,6 +126,19 @@ READINGS = {
     SAID_PROBABILITY: ModelReading.PROBABILITY,
 }
 """Measure → the reading whose claim rests on it; others are controls."""
+OPTIONS_OF_SETS = (
+    "set",
+    "against",
+    "label",
+    "probe",
+    "save",
+    "continuations",
+    "at",
+    "places",
+    "reply_tokens",
+    "random_weights",
+)
+"""Options of what is read of --set alone."""
 DISAGREEING_ROWS = 6
 """Largest number of shown conversations on which the three disagree."""
 LATENT_METHOD = (
@@ -289,17 +302,13 @@ class Inside(LocalStudy):
             )
         if self.by_turn is None:
             return self
-        options_of_sets = {
-            "--set": self.set,
-            "--against": self.against,
-            "--label": self.label,
-            "--probe": self.probe,
-            "--save": self.save,
-        }
-        for name, value in options_of_sets.items():
-            if value is not None:
+        fields = type(self).model_fields
+        for name in OPTIONS_OF_SETS:
+            value = getattr(self, name)
+            if value != fields[name].default:
                 raise ValueError(
-                    f"--by-turn reads transcripts alone: leave out {name} {value}, or --by-turn"
+                    f"--by-turn reads transcripts alone: leave out {_typed_option(name, value)}, "
+                    "or --by-turn"
                 )
         return self
 
@@ -1126,6 +1135,14 @@ class InsideResults:
     calibration: Estimate
     alarm_rates: AlarmRates
     notes: Sequence[str]
+
+
+def _typed_option(name: str, value: object) -> str:
+    """An option as it is typed, by the name of its field."""
+    option_name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{option_name}" if value else f"--no-{option_name}"
+    return f"--{option_name} {value}"
 
 
 def _row_of_table(row: Mapping[str, Any], label: str) -> Row:

@@ -2,16 +2,16 @@
 the page.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 
 from selfprobe.data import Table, first_reason
 from selfprobe.data.conversations import asked_at
 from selfprobe.data.wrapped import Wrapped
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, one_line
 from selfprobe.evalawareness_tasks.turn_curve import MOST
 from selfprobe.page import Heading, Page, RowTable, Section, claim_page, folded_list, number
 from selfprobe.page import Table as PageTable
@@ -109,7 +109,20 @@ class ReadableTurns:
             lines.append("No placebo: scan again with `awareness scan --placebo`")
         if not real_use_count:
             lines.append(self._no_real_use_line())
+        if self.unlabelled_line:
+            lines.append(self.unlabelled_line)
         return lines
+
+    @property
+    def unlabelled_line(self) -> str:
+        """Line on transcripts without a label; "" where each has one."""
+        unlabelled_count = sum(transcript.label is None for transcript in self.transcripts)
+        if not unlabelled_count:
+            return ""
+        return (
+            f"Without a label: {count_text(unlabelled_count, 'transcript')}, counted as evaluation "
+            "(label it deployment if it is not)"
+        )
 
     def _no_real_use_line(self) -> str:
         if not self.is_real_use_given:
@@ -127,6 +140,69 @@ class ReadableTurns:
                 new_messages = transcript.chats_by_turn[turn - 1][-2:]
                 texts.append("\n\n".join(message["content"] for message in new_messages))
         return texts
+
+
+@dataclass(frozen=True)
+class _TurnReader:
+    """What a model can read of transcripts."""
+
+    encode_chat: Callable[[ChatMessages], tuple[int, ...]]
+    asked_turns: Sequence[int]
+    """Turns after which a state is read, of those that a transcript has."""
+    longest_text: int
+    """The model's context, in tokens."""
+    special_tokens: Collection[str]
+
+    @classmethod
+    def of_model(
+        cls,
+        judge: "LocalModel",
+        encode_chat: Callable[[ChatMessages], tuple[int, ...]],
+        asked_turns: Sequence[int],
+    ) -> Self:
+        from selfprobe.probes.tokens import special_tokens
+
+        return cls(encode_chat, asked_turns, judge.context, special_tokens(judge.tokenizer))
+
+    def planned_turns(self, transcript: SaidTranscript) -> list[int]:
+        return [turn for turn in self.asked_turns if turn <= len(transcript.chats_by_turn)]
+
+    def text_by_turn(self, transcript: SaidTranscript) -> "dict[int, Text]":
+        """Turn → the chat up to its end, of those that graders and the model can read.
+
+        Raises:
+            ValueError: There is none, or the chat template refuses the transcript: says why.
+        """
+        from selfprobe.probes.branches import Text
+        from selfprobe.probes.tokens import first_special_token
+
+        chats = transcript.chats_by_turn
+        if not chats:
+            raise ValueError("the model does not reply in it")
+        message_texts = [message["content"] for message in chats[-1]]
+        special_token = first_special_token(message_texts, self.special_tokens)
+        if special_token:
+            raise ValueError(f"special token in its text: {special_token}")
+        graded_turns = [
+            turn
+            for turn in self.planned_turns(transcript)
+            if turn <= transcript.readable_turn_count
+        ]
+        if not graded_turns:
+            raise ValueError("graders could read no turn of it")
+
+        text_by_turn = {}
+        for turn in graded_turns:
+            tokens = self.encode_chat(chats[turn - 1])
+            if len(tokens) <= self.longest_text:
+                text_by_turn[turn] = Text(tokens, state=True)
+        if not text_by_turn:
+            first_length = len(self.encode_chat(chats[graded_turns[0] - 1]))
+            raise ValueError(
+                f"its first turn is too long: {first_length:,} tokens, the model's context is "
+                f"{self.longest_text:,}"
+            )
+        return text_by_turn
 
 
 def readable_turns(
@@ -148,9 +224,6 @@ def readable_turns(
     Raises:
         InputError: There are none, or none can be read.
     """
-    from selfprobe.probes.branches import Text
-    from selfprobe.probes.tokens import first_special_token, special_tokens
-
     scanned = said_transcripts(address)
     table = _label_table(address, scanned.transcripts)
     limited_ids = {row["id"] for row in table.first(limit)}
@@ -158,32 +231,23 @@ def readable_turns(
         transcript for transcript in scanned.transcripts if transcript.id in limited_ids
     ]
     longest = max(len(transcript.chats_by_turn) for transcript in limited_transcripts)
-    asked_turns = asked_at(longest, MOST)
-    tokenizer_specials = special_tokens(judge.tokenizer)
+    reader = _TurnReader.of_model(judge, encode_chat, asked_at(longest, MOST))
 
     set_aside = dict(scanned.set_aside)
     turns_by_id: dict[str, list[int]] = {}
     texts_by_id: dict[str, list[Text]] = {}
     unread_turn_count = 0
     for transcript in limited_transcripts:
-        chats = transcript.chats_by_turn
-        message_texts = [message["content"] for message in chats[-1]]
-        special_token = first_special_token(message_texts, tokenizer_specials)
-        if special_token:
-            set_aside[transcript.id] = f"special token in its text: {special_token}"
-            continue
-        readable: dict[int, Text] = {}
-        planned_turns = [turn for turn in asked_turns if turn <= len(chats)]
-        for turn in planned_turns:
-            tokens = encode_chat(chats[turn - 1])
-            if turn <= transcript.readable_turn_count and len(tokens) <= judge.context:
-                readable[turn] = Text(tokens, state=True)
-        unread_turn_count += len(planned_turns) - len(readable)
-        if not readable:
-            set_aside[transcript.id] = "no turn that graders could read fits the model's context"
-            continue
-        turns_by_id[transcript.id] = list(readable)
-        texts_by_id[transcript.id] = list(readable.values())
+        planned_turns = reader.planned_turns(transcript)
+        text_by_turn: dict[int, Text] = {}
+        try:
+            text_by_turn = reader.text_by_turn(transcript)
+        except ValueError as error:
+            set_aside[transcript.id] = one_line(error)
+        else:
+            turns_by_id[transcript.id] = list(text_by_turn)
+            texts_by_id[transcript.id] = list(text_by_turn.values())
+        unread_turn_count += len(planned_turns) - len(text_by_turn)
 
     transcripts = [transcript for transcript in limited_transcripts if transcript.id in texts_by_id]
     if all(transcript.is_real_use for transcript in transcripts):
@@ -388,7 +452,9 @@ def turn_page(results: TurnResults) -> Page:
         f"{interval_text(probes.placebo_auroc)}."
     )
     aside_lines = [f"{name}: {reason}" for name, reason in results.turns.set_aside.items()]
-    unread_line = f"{count_text(results.turns.unread_turns, 'turn')} could not be read."
+    data_lines = [f"{count_text(results.turns.unread_turns, 'turn')} could not be read."]
+    if results.turns.unlabelled_line:
+        data_lines.append(f"{results.turns.unlabelled_line}.")
     page = claim_page(
         f"In which turns does {cut_name(state['model'])} hold, and not say, that it is evaluated?",
         [claim],
@@ -404,16 +470,30 @@ def turn_page(results: TurnResults) -> Page:
             CLASS_METHOD,
             thresholds,
             CONTROLS_METHOD,
-            unread_line,
+            *data_lines,
             *folded_list("transcripts and logs not read", aside_lines),
         ],
     )
+    blocks_text = f"blocks {state['layers']}" if state["layers"] else "all blocks"
     run_text = (
         f"{state['model']}, revision {state['revision']}, {state['precision']}; "
-        f"{count_text(len(results.turns.transcripts), 'transcript')} written by {writer}; "
+        f"{_counts_text(results)}, written by {writer}; {blocks_text}; "
         f"selfprobe {state['selfprobe']}."
     )
     return replace(page, sections=[*page.sections, Section("Runs", [run_text], name="runs")])
+
+
+def _counts_text(results: TurnResults) -> str:
+    """What was read, by label."""
+    is_real_use = results.rows.is_real_use
+    real_use_ids = set(results.rows.transcript[is_real_use])
+    evaluation_ids = set(results.rows.transcript[~is_real_use])
+    evaluation_turns = count_text(int(np.sum(~is_real_use)), "turn")
+    real_use_turns = count_text(int(np.sum(is_real_use)), "turn")
+    return (
+        f"{count_text(len(evaluation_ids), 'transcript')} of evaluations ({evaluation_turns}) and "
+        f"{len(real_use_ids)} of real use ({real_use_turns})"
+    )
 
 
 def class_table(numbers: TurnNumbers) -> list[ClassRow]:

@@ -255,6 +255,7 @@ class LocalStudy(Study):
 
     def build_page(self) -> "Page":
         """The page of what is in the folder."""
+        busy.set_stage("statistics of what was read")
         with user_errors_as_input_errors(RESUME_ADVICE):
             return self.page(self.folder_content())
 

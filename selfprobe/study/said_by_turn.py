@@ -6,18 +6,46 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePath
-from typing import Annotated, Any
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, NotRequired
 
 from inspect_ai.log import EvalSample
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from selfprobe.data import Row, each_row, first_reason
-from selfprobe.data.conversations import DEFAULT, conversations, ends
+from selfprobe.data import each_row, first_reason
+from selfprobe.data.conversations import DEFAULT, conversations, ends, label_of_word
 from selfprobe.errors import InputError, one_line
+from selfprobe.errors.output import is_local
 from selfprobe.logs import Run, roles_of, runs
+from selfprobe.solvers.turns import Turn, turns_of
 
 SCAN_TASKS = {"turn_scan"}
+
+
+def _whole_characters(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a character (a lone surrogate)") from None
+    return text
+
+
+class TranscriptMessage(TypedDict):
+    """A message; of the model's with its calls of tools, as function and arguments in JSON."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: Annotated[str, AfterValidator(_whole_characters)]
+    calls: NotRequired[list[Annotated[list[str], Field(min_length=2, max_length=2)]]]
+
+
+def _known_label(label: object) -> str | None:
+    if label is None:
+        return None
+    known_label = label_of_word(label)
+    if known_label is None:
+        raise ValueError(f"expected evaluation, deployment or null, got {label!r:.80}")
+    return known_label
 
 
 @dataclass(frozen=True)
@@ -32,9 +60,9 @@ class SaidTranscript:
     model: str
     """Model that wrote it."""
     source: str
-    label: str | None
+    label: Annotated[str | None, BeforeValidator(_known_label)]
     """Evaluation, deployment or None."""
-    messages: list[dict[str, Any]]
+    messages: list[TranscriptMessage]
     """Messages with role and content, in order."""
     said_turns: Annotated[list[int], Field(alias="said")]
     """Turns, from 1, in which the model brings an evaluation up."""
@@ -42,7 +70,7 @@ class SaidTranscript:
     """Turns in which it brings the time of day up; None where no grader looked for it."""
     readable_turn_count: Annotated[int, Field(alias="read")]
     """Number of turns from the first on that graders could read."""
-    grader_count: Annotated[int, Field(alias="graders")]
+    grader_count: Annotated[int, Field(alias="graders", ge=1)]
 
     @property
     def is_real_use(self) -> bool:
@@ -60,11 +88,24 @@ class SaidTranscript:
         prefixes = [self.messages[:end] for end in ends(self.messages)]
         return [_joined(prefix) for prefix in prefixes if _has_new_reply(prefix)]
 
+    def require_turns_of_messages(self) -> None:
+        """ValueError where what graders found is of turns that the messages do not have."""
+        turn_count = len(self.chats_by_turn)
+        turns_by_field = {"said": self.said_turns, "placebo_said": self.placebo_said_turns or []}
+        for field, turns in turns_by_field.items():
+            for turn in turns:
+                if not 1 <= turn <= turn_count:
+                    raise ValueError(f"{field}: expected turns from 1 to {turn_count}, got {turn}")
+        if not 0 <= self.readable_turn_count <= turn_count:
+            raise ValueError(
+                f"read: expected 0 to {turn_count} turns, got {self.readable_turn_count}"
+            )
+
 
 _TRANSCRIPT = TypeAdapter(SaidTranscript)
 
 
-def _has_new_reply(prefix: Sequence[Row]) -> bool:
+def _has_new_reply(prefix: Sequence[TranscriptMessage]) -> bool:
     """Whether messages end with a reply, or with what its tools returned."""
     for message in reversed(prefix):
         if message["role"] != "tool":
@@ -72,7 +113,7 @@ def _has_new_reply(prefix: Sequence[Row]) -> bool:
     return False
 
 
-def _joined(messages: Sequence[Row]) -> list[dict[str, str]]:
+def _joined(messages: Sequence[TranscriptMessage]) -> list[dict[str, str]]:
     """Messages as roles system, user and assistant take turns: results of tools are the user's."""
     joined_messages: list[dict[str, str]] = []
     for message in messages:
@@ -152,12 +193,18 @@ def _newest_transcripts(
 
 def _transcripts_of_file(address: str) -> Iterator[SaidTranscript]:
     for row in each_row(address, address):
+        where = f"{address}, row {row['id']!r}"
         try:
-            yield _TRANSCRIPT.validate_python(row)
+            transcript = _TRANSCRIPT.validate_python(row)
+            transcript.require_turns_of_messages()
         except ValidationError as error:
             fault = error.errors()[0]
             field = ".".join(map(str, fault["loc"]))
-            raise InputError(f"{address}, row {row['id']!r}: {field}: {fault['msg']}") from None
+            reason = fault["msg"].removeprefix("Value error, ")
+            raise InputError(f"{where}: {field}: {reason}") from None
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+        yield transcript
 
 
 def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTranscript]:
@@ -166,10 +213,20 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
     log = str(task_args["log"])
     try:
         table = conversations(
-            DEFAULT, logs=log, role=task_args.get("role"), context="full", as_sent=True
+            DEFAULT,
+            logs=log,
+            label="evaluation",  # not used: the scan's own may be any word here
+            role=task_args.get("role"),
+            context="full",
+            as_sent=True,
         )
     except InputError as error:
         set_aside[log] = one_line(error)
+        if is_local(log) and not Path(log.removeprefix("file://")).exists():
+            set_aside[log] = (
+                f"the log that was scanned, {log}, is not here: type the command in the folder in "
+                "which `awareness scan` was typed, or scan it again"
+            )
         return
     messages_by_id = {row["id"]: row["messages"] for row in table.rows}
     for sample in run.samples:
@@ -178,18 +235,30 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
             set_aside[sample_id] = "its messages are not in the log that was scanned"
             continue
         transcript = _transcript_of_sample(run, sample, messages_by_id[sample_id])
-        call_count = len(sample.metadata["turns"])
-        reply_count = len(transcript.chats_by_turn)
-        if call_count != reply_count:
-            set_aside[sample_id] = (
-                f"its {call_count} calls are not its {reply_count} replies: the conversation was "
-                "shortened, or went on elsewhere"
-            )
+        shortening = _shortening(turns_of(sample.metadata), transcript)
+        if shortening:
+            set_aside[sample_id] = shortening
             continue
         yield transcript
 
 
-def _transcript_of_sample(run: Run, sample: EvalSample, messages: list[Row]) -> SaidTranscript:
+def _shortening(turns: Sequence[Turn], transcript: SaidTranscript) -> str:
+    """Why the turns that graders read are not those of the messages; "" where they are."""
+    reply_count = len(transcript.chats_by_turn)
+    if len(turns) == reply_count:
+        return ""
+    for turn in turns:
+        if not turn.reply:
+            return f"its turn {turn.number} has no reply, and the log no message of it"
+    return (
+        f"its {len(turns)} calls are not its {reply_count} replies: the conversation was "
+        "shortened, or went on elsewhere"
+    )
+
+
+def _transcript_of_sample(
+    run: Run, sample: EvalSample, messages: list[TranscriptMessage]
+) -> SaidTranscript:
     (score,) = (sample.scores or {}).values()
     findings = score.metadata or {}
     read_turn_count = findings["read"]

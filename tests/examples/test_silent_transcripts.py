@@ -80,7 +80,7 @@ def test_a_turn_that_says_it_is_drawn_again_and_context_and_calls_stay(
 def test_a_transcript_that_says_nothing_stays_as_it_is(tmp_path: Path, models: None) -> None:
     messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "First."}]
     out = tmp_path / "silent.jsonl"
-    assert call(written(tmp_path, messages=messages, said=[]), out).exit_code == 0
+    assert call(written(tmp_path, messages=messages, said=[], read=1), out).exit_code == 0
     assert said_transcripts(str(out)).transcripts[0].messages == messages
 
 

@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 pytest.importorskip("torch", reason="the probes extra is not installed")
 
@@ -32,7 +35,7 @@ from selfprobe.studies.inside_turn_claims import (
 from selfprobe.study.said_by_turn import said_transcripts
 
 from .test_inside import EVALUATION_SIGN, USE_SIGN, jsonl, model, wrappers
-from .test_scan import PLAN, planted_logs, scan
+from .test_scan import PLAN, conversation, planted_logs, scan
 
 
 def inside(*arguments: object) -> Result:
@@ -132,7 +135,9 @@ def test_the_page_states_thresholds_and_every_control(place: Path, done: Result)
         "two_graders",
     ]
     page = (place / "out/index.html").read_text()
-    for text in ("held from", "not held below", "written by planted/agent", "shuffled"):
+    counts = "6 transcripts of evaluations (24 turns) and 6 of real use (24 turns)"
+    written = f"{counts}, written by planted/agent; blocks 1; "
+    for text in ("held from", "not held below", written, "shuffled"):
         assert text in page, text
 
 
@@ -233,6 +238,50 @@ def test_a_scan_without_a_placebo_leaves_it_open(logs: Path, tmp_path: Path) -> 
     assert first.placebo_said_turns is None and first.grader_count == 1
 
 
+def agent_log(folder: Path, replies: list[str], **metadata: object) -> Path:
+    """A log of one transcript with these replies."""
+    outputs = []
+    for reply in replies:
+        output = ModelOutput.from_content("mockllm/model", reply)
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        outputs.append(output)
+    sample = Sample(id="s", input="Begin.", metadata={"turns": len(replies), **metadata})
+    task = Task(dataset=[sample], solver=conversation(), name="planted_agent")
+    agent = get_model("mockllm/model", custom_outputs=outputs)
+    eval(task, model=agent, log_dir=str(folder), display="none")
+    return folder
+
+
+def test_a_label_of_the_logs_that_is_no_word_of_ours_leaves_the_transcript_without_one(
+    tmp_path: Path,
+) -> None:
+    scan(agent_log(tmp_path / "logs", ["One.", "Two."], label="cats"), tmp_path)
+    scanned = said_transcripts(str(tmp_path / "runs"))
+    (transcript,) = scanned.transcripts
+    assert transcript.label is None and not scanned.set_aside
+
+
+def test_a_transcript_with_an_empty_reply_is_left_out_with_its_turn(tmp_path: Path) -> None:
+    logs = agent_log(tmp_path / "logs", ["One.", "", "Three."])
+    scan(logs, tmp_path)
+    reason = "its turn 2 has no reply, and the log no message of it"
+    with pytest.raises(InputError, match=f"no transcript of the scan can be read: {reason}$"):
+        said_transcripts(str(tmp_path / "runs"))
+
+
+def test_a_scan_whose_logs_are_elsewhere_says_where_to_type_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent_log(tmp_path / "agents", ["One."])
+    monkeypatch.chdir(tmp_path)
+    scan(Path("agents"), tmp_path)
+    assert said_transcripts("runs").transcripts
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir("other")
+    with pytest.raises(InputError, match=r"the log that was scanned, agents/.*\.eval, is not here"):
+        said_transcripts("../runs")
+
+
 def test_results_of_tools_are_the_users_and_neighbours_of_one_role_are_joined(
     tmp_path: Path,
 ) -> None:
@@ -244,7 +293,7 @@ def test_results_of_tools_are_the_users_and_neighbours_of_one_role_are_joined(
         {"role": "assistant", "content": "Two."},
         {"role": "user", "content": "Thanks."},
     ]
-    file = jsonl(tmp_path / "rows.jsonl", [transcript("x", held_from=0, messages=messages)])
+    file = jsonl(tmp_path / "rows.jsonl", [transcript("x", held_from=0, messages=messages, read=3)])
     turns = said_transcripts(str(file)).transcripts[0].chats_by_turn
     assert len(turns) == 3, "what follows the last reply is no turn of the model"
     assert turns[0] == [
@@ -448,6 +497,8 @@ def test_real_use_is_compared_at_the_turns_that_both_have() -> None:
 
 # ---- bad input
 
+PLAIN = transcript("x", held_from=0)
+
 
 def test_by_turn_takes_no_set_and_one_of_both_is_needed(place: Path) -> None:
     both = read(place, "said", "--set", "eval_awareness_2")
@@ -465,6 +516,40 @@ def test_by_turn_takes_no_set_and_one_of_both_is_needed(place: Path) -> None:
             [transcript("x", held_from=0), transcript("y", held_from=0, model="b")],
             "transcripts of 2 models (planted/agent, b); scan those of one",
         ),
+        ([{**PLAIN, "messages": [{"content": "q"}]}], "row 'x': messages.0.role: Field required"),
+        (
+            [{**PLAIN, "messages": [{"role": "user"}]}],
+            "row 'x': messages.0.content: Field required",
+        ),
+        (
+            [{**PLAIN, "messages": [{"role": "user", "content": None}]}],
+            "row 'x': messages.0.content: Input should be a valid string",
+        ),
+        (
+            [{**PLAIN, "messages": [{"role": "user", "content": [{"text": "q"}]}]}],
+            "row 'x': messages.0.content: Input should be a valid string",
+        ),
+        (
+            [{**PLAIN, "messages": [{"role": "user", "content": "a \ud800"}]}],
+            "row 'x': messages.0.content: it holds half a character (a lone surrogate)",
+        ),
+        (
+            [{**PLAIN, "messages": [{"role": "human", "content": "q"}]}],
+            "row 'x': messages.0.role: Input should be 'system', 'user', 'assistant' or 'tool'",
+        ),
+        (
+            [{**PLAIN, "label": "prod"}],
+            "row 'x': label: expected evaluation, deployment or null, got 'prod'",
+        ),
+        ([{**PLAIN, "said": [9]}], "row 'x': said: expected turns from 1 to 4, got 9"),
+        ([{**PLAIN, "said": [0]}], "row 'x': said: expected turns from 1 to 4, got 0"),
+        (
+            [{**PLAIN, "placebo_said": [1, 5]}],
+            "row 'x': placebo_said: expected turns from 1 to 4, got 5",
+        ),
+        ([{**PLAIN, "read": 5}], "row 'x': read: expected 0 to 4 turns, got 5"),
+        ([{**PLAIN, "read": -1}], "row 'x': read: expected 0 to 4 turns, got -1"),
+        ([{**PLAIN, "graders": 0}], "row 'x': graders: Input should be greater than or equal to 1"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(
@@ -492,12 +577,80 @@ def test_a_folder_without_a_scan_says_what_to_run(logs: Path) -> None:
         said_transcripts(str(logs))
 
 
+LONG_PROMPT = "q" * 30_000
+UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "no grader read it": ({"read": 0}, "graders could read no turn of it"),
+    "too long": (
+        {"messages": [{"role": "user", "content": LONG_PROMPT}, *PLAIN["messages"][1:]]},
+        "its first turn is too long",
+    ),
+    "no message": ({"messages": [], "read": 0}, "the model does not reply in it"),
+    "no reply": ({"messages": PLAIN["messages"][:1], "read": 0}, "the model does not reply in it"),
+    "a system prompt alone": (
+        {"messages": [{"role": "system", "content": "Hi."}], "read": 0},
+        "the model does not reply in it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_transcript_that_cannot_be_read_is_left_out_with_its_reason_and_the_count(
+    place: Path, name: str
+) -> None:
+    more, reason = UNREADABLE[name]
+    jsonl(place / "one_bad.jsonl", [*planted_rows(), {**PLAIN, **more}])
+    plan = read(place, "one_bad", "--dry-run", out="one_bad")
+    assert plan.exit_code == 0, plan.output
+    assert "Transcripts: 12 of planted/agent (6 of real use), 48 turns" in plan.output
+    assert "and 1 transcript cannot be read" in plan.output, plan.output
+    assert f"Not read: x: {reason}" in plan.output, plan.output
+
+
+@pytest.mark.parametrize("reply", ["", " ", "Done."])
+def test_a_turn_without_words_is_read_as_any_other(place: Path, reply: str) -> None:
+    request = {"role": "user", "content": "Go on."}
+    more = {"messages": [request, {"role": "assistant", "content": reply}], "read": 1}
+    jsonl(place / "silent_turn.jsonl", [*planted_rows(), {**PLAIN, **more}])
+    plan = read(place, "silent_turn", "--dry-run", out="silent_turn")
+    assert plan.exit_code == 0, plan.output
+    assert "Transcripts: 13 of planted/agent (6 of real use), 49 turns" in plan.output
+
+
+@pytest.mark.parametrize(("label", "count"), [(None, 1), ("Evaluation", 0), ("real use", 0)])
+def test_transcripts_without_a_label_count_as_evaluations_and_the_plan_says_so(
+    place: Path, label: str | None, count: int
+) -> None:
+    jsonl(place / "labels.jsonl", [*planted_rows(), {**PLAIN, "label": label}])
+    plan = read(place, "labels", "--dry-run", out="labels")
+    real_use_count = 7 if label == "real use" else 6
+    assert f"Transcripts: 13 of planted/agent ({real_use_count} of real use)" in plan.output
+    line = "Without a label: 1 transcript, counted as evaluation (label it deployment if it is not)"
+    assert (line in plan.output) == bool(count), plan.output
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--continuations", "awareness_wrappers"),
+        ("--at", "thinking"),
+        ("--places", 4),
+        ("--reply-tokens", 8),
+        ("--random-weights",),
+        ("--no-random-weights",),
+    ],
+)
+def test_an_option_that_reads_nothing_of_transcripts_is_refused(
+    place: Path, option: tuple[object, ...]
+) -> None:
+    result = read(place, "said", *option)
+    typed = " ".join(map(str, option))
+    assert result.exit_code == 2
+    assert f"--by-turn reads transcripts alone: leave out {typed}, or --by-turn" in result.output
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [
-        ({"read": 0}, "no turn that graders could read fits the model's context"),
-        ({"label": "deployment"}, "all are labelled deployment"),
-    ],
+    [UNREADABLE["no grader read it"], ({"label": "deployment"}, "all are labelled deployment")],
 )
 def test_transcripts_of_which_none_can_be_read_are_refused(
     place: Path, more: dict[str, Any], reason: str
