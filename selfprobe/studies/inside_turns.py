@@ -453,6 +453,8 @@ def turn_page(results: TurnResults) -> Page:
     )
     aside_lines = [f"{name}: {reason}" for name, reason in results.turns.set_aside.items()]
     data_lines = [f"{count_text(results.turns.unread_turns, 'turn')} could not be read."]
+    if results.turns.limit_line:
+        data_lines.append(f"{results.turns.limit_line}.")
     if results.turns.unlabelled_line:
         data_lines.append(f"{results.turns.unlabelled_line}.")
     page = claim_page(

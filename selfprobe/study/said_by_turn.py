@@ -14,7 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 from typing_extensions import TypedDict
 
 from selfprobe.data import each_row, first_reason
-from selfprobe.data.conversations import DEFAULT, conversations, ends, label_of_word
+from selfprobe.data.conversations import conversation, ends, label_of_word
+from selfprobe.data.inspect_data import inspect_rows
+from selfprobe.data.messages import Unaskable
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.output import is_local
 from selfprobe.logs import Run, roles_of, runs
@@ -212,14 +214,7 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
     task_args = run.header.eval.task_args
     log = str(task_args["log"])
     try:
-        table = conversations(
-            DEFAULT,
-            logs=log,
-            label="evaluation",  # not used: the scan's own may be any word here
-            role=task_args.get("role"),
-            context="full",
-            as_sent=True,
-        )
+        messages_by_id = _logged_messages(log, task_args.get("role"), set_aside)
     except InputError as error:
         set_aside[log] = one_line(error)
         if is_local(log) and not Path(log.removeprefix("file://")).exists():
@@ -228,11 +223,11 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
                 "which `awareness scan` was typed, or scan it again"
             )
         return
-    messages_by_id = {row["id"]: row["messages"] for row in table.rows}
     for sample in run.samples:
         sample_id = f"{sample.metadata['task']}:{sample.id}"
         if sample_id not in messages_by_id:
-            set_aside[sample_id] = "its messages are not in the log that was scanned"
+            reason = "its messages are not in the log that was scanned"
+            set_aside.setdefault(sample_id, reason)
             continue
         transcript = _transcript_of_sample(run, sample, messages_by_id[sample_id])
         shortening = _shortening(turns_of(sample.metadata), transcript)
@@ -240,6 +235,29 @@ def _transcripts_of_scan(run: Run, set_aside: dict[str, str]) -> Iterator[SaidTr
             set_aside[sample_id] = shortening
             continue
         yield transcript
+
+
+def _logged_messages(
+    log: str, role: str | None, set_aside: dict[str, str]
+) -> dict[str, list[TranscriptMessage]]:
+    """Id → messages of each sample of a log, also of samples that are alike."""
+    messages_by_id = {}
+    for row in inspect_rows(f"logs:{log}", full=True, role=role):
+        sample_id = row["id"]
+        try:
+            record = conversation(
+                row,
+                where=sample_id,
+                source=log,
+                label="evaluation",  # not used, and the log's own may be any word
+                context="full",
+                as_sent=True,
+            )
+        except Unaskable as error:
+            set_aside[sample_id] = one_line(error).removeprefix(f"{sample_id}: ")
+        else:
+            messages_by_id[sample_id] = record["messages"]
+    return messages_by_id
 
 
 def _shortening(turns: Sequence[Turn], transcript: SaidTranscript) -> str:

@@ -4,6 +4,7 @@ each control that explains it, and each bad input.
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,19 @@ def test_a_limit_takes_labels_in_turn_and_says_so(place: Path) -> None:
     assert "No real use: raise --limit" in one.output and "scan logs of it" not in one.output
 
 
+def test_a_smaller_limit_in_the_same_folder_gives_the_page_of_that_limit_alone(
+    place: Path, done: Result
+) -> None:
+    shutil.copytree(place / "out", place / "shrinking")
+    limited = read(place, "said", "--limit", 4, out="shrinking")
+    assert limited.exit_code == 0, limited.output
+    turns = pd.read_csv(place / "shrinking/tables/turns.csv")
+    assert set(turns.transcript) == {"e0", "u0", "e1", "u1"}
+    page = (place / "shrinking/index.html").read_text()
+    assert "--limit 4 takes 4 of 12" in page
+    assert "2 transcripts of evaluations (8 turns) and 2 of real use (8 turns)" in page
+
+
 def test_a_limit_that_leaves_real_use_alone_is_refused_with_what_to_raise(place: Path) -> None:
     jsonl(place / "reversed.jsonl", planted_rows()[::-1])
     result = read(place, "reversed", "--limit", 1, "--dry-run", out="reversed")
@@ -238,18 +252,29 @@ def test_a_scan_without_a_placebo_leaves_it_open(logs: Path, tmp_path: Path) -> 
     assert first.placebo_said_turns is None and first.grader_count == 1
 
 
-def agent_log(folder: Path, replies: list[str], **metadata: object) -> Path:
-    """A log of one transcript with these replies."""
+def agent_log(
+    folder: Path, replies: list[str], *, samples: int = 1, label: str | None = None
+) -> Path:
+    """A log of transcripts that all have these replies."""
     outputs = []
     for reply in replies:
         output = ModelOutput.from_content("mockllm/model", reply)
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         outputs.append(output)
-    sample = Sample(id="s", input="Begin.", metadata={"turns": len(replies), **metadata})
-    task = Task(dataset=[sample], solver=conversation(), name="planted_agent")
-    agent = get_model("mockllm/model", custom_outputs=outputs)
-    eval(task, model=agent, log_dir=str(folder), display="none")
+    metadata = {"turns": len(replies), "label": label}
+    dataset = [
+        Sample(id=f"s{number}", input="Begin.", metadata=metadata) for number in range(samples)
+    ]
+    task = Task(dataset=dataset, solver=conversation(), name="planted_agent")
+    agent = get_model("mockllm/model", custom_outputs=outputs * samples)
+    eval(task, model=agent, log_dir=str(folder), display="none", max_samples=1)
     return folder
+
+
+def test_samples_with_the_same_words_are_all_read(tmp_path: Path) -> None:
+    scan(agent_log(tmp_path / "logs", ["One.", "Two."], samples=3), tmp_path)
+    scanned = said_transcripts(str(tmp_path / "runs"))
+    assert len(scanned.transcripts) == 3 and not scanned.set_aside
 
 
 def test_a_label_of_the_logs_that_is_no_word_of_ours_leaves_the_transcript_without_one(
@@ -564,10 +589,10 @@ def test_a_finished_scan_without_a_readable_transcript_says_the_reason_alone(
 ) -> None:
     scan(logs, tmp_path, "--placebo")
 
-    def no_conversations(*_data: object, **_settings: object) -> None:
+    def no_rows(*_address: object, **_settings: object) -> None:
         raise InputError("the log is gone")
 
-    monkeypatch.setattr("selfprobe.study.said_by_turn.conversations", no_conversations)
+    monkeypatch.setattr("selfprobe.study.said_by_turn.inspect_rows", no_rows)
     with pytest.raises(InputError, match="no transcript of the scan can be read: the log is gone$"):
         said_transcripts(str(tmp_path / "runs"))
 
