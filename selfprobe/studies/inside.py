@@ -73,6 +73,7 @@ from selfprobe.studies.inside_numbers import (
     chosen_on,
     grid_of_texts,
 )
+from selfprobe.studies.inside_turn_claims import CONTROL_REMEDIES, TurnReading
 from selfprobe.studies.inside_turns import ReadableTurns, TurnResults
 from selfprobe.study import Label
 from selfprobe.study.arrays import store_arrays, stored_arrays
@@ -685,6 +686,9 @@ class Inside(LocalStudy):
         if self.by_turn:
             _ = self.grid_texts
             set_lines = self.turns_to_read.plan_lines(len(self.grid_texts))
+            if unfetched(DEFAULT_EMBEDDER):
+                remedy = CONTROL_REMEDIES[TurnReading.EMBEDDINGS]
+                set_lines.append(f"No sentence embeddings: {remedy}")
             self.claim_folder(self.folder_state, dry=True)
             return [self.model_line, *set_lines, *self.work_lines()]
 

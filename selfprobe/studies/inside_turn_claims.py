@@ -130,6 +130,8 @@ class TurnProbes:
     """The same of the placebo probe."""
     grader_count: int
     """Smallest number of graders that read a transcript."""
+    reads_all_blocks: bool = True
+    """Whether the states of every block of the model were read."""
 
 
 @dataclass(frozen=True)
@@ -366,6 +368,7 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
     probes = numbers.probes
     held_only = numbers.shares[TurnReading.EVALUATION][TurnClass.HELD_ONLY]
     outcome = outcome_above_zero(held_only, smallest=SMALLEST_HELD_ONLY)
+    placebo_remedy = "take a larger --model" if probes.reads_all_blocks else "leave --layers out"
     checks = [
         _wrappers_check("probe_reads_evaluation", probes.evaluation_auroc, "add wrappers"),
         Check(
@@ -374,7 +377,7 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
             outcome,
             remedy=remedy_unless_met(outcome, MORE_TRANSCRIPTS_REMEDY),
         ),
-        _wrappers_check("probe_reads_placebo", probes.placebo_auroc, "read other --layers"),
+        _wrappers_check("probe_reads_placebo", probes.placebo_auroc, placebo_remedy),
     ]
     for control in CONTROL_CHECKS:
         checks.append(_control_check(control, numbers))

@@ -30,6 +30,7 @@ from selfprobe.studies.inside_numbers import (
 )
 from selfprobe.studies.inside_turn_claims import (
     HELD_ONLY_WORDS,
+    SUFFICIENT_GRADERS,
     BandedScores,
     TurnClass,
     TurnNumbers,
@@ -107,11 +108,20 @@ class ReadableTurns:
             lines.append(f"Not read: {name}: {reason}")
         if any(transcript.placebo_said_turns is None for transcript in self.transcripts):
             lines.append("No placebo: scan again with `awareness scan --placebo`")
+        if self.grader_count < SUFFICIENT_GRADERS:
+            lines.append(
+                "One grader alone shows no Yes: list a second --grader in `awareness scan`"
+            )
         if not real_use_count:
             lines.append(self._no_real_use_line())
         if self.unlabelled_line:
             lines.append(self.unlabelled_line)
         return lines
+
+    @property
+    def grader_count(self) -> int:
+        """Smallest number of graders that read a transcript."""
+        return min(transcript.grader_count for transcript in self.transcripts)
 
     @property
     def unlabelled_line(self) -> str:
@@ -319,7 +329,8 @@ def turn_results(
         shuffled=shuffled_scores(evaluation_grid, turn_states, shuffles),
         evaluation_auroc=_auroc_on_other_wrappers(evaluation_grid),
         placebo_auroc=_auroc_on_other_wrappers(placebo_grid),
-        grader_count=min(transcript.grader_count for transcript in turns.transcripts),
+        grader_count=turns.grader_count,
+        reads_all_blocks=not state["layers"],
     )
     return TurnResults(state, turns, rows, turn_numbers(rows, probes))
 

@@ -197,6 +197,26 @@ def test_the_plan_says_why_there_is_no_real_use(
     assert plan.exit_code == 0 and line in plan.output, plan.output
 
 
+def test_the_plan_says_which_control_is_missing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = {
+        "No placebo: scan again with `awareness scan --placebo`",
+        "One grader alone shows no Yes: list a second --grader in `awareness scan`",
+        "No sentence embeddings: `selfprobe fetch-model all-MiniLM-L6-v2`",
+    }
+    monkeypatch.setattr("selfprobe.studies.inside.unfetched", lambda _name: "")
+    complete = read(place, "said", "--dry-run", out="controls")
+    assert not any(line in complete.output for line in lines), complete.output
+
+    rows = planted_rows()
+    rows[0] |= {"graders": 1, "placebo_said": None}
+    jsonl(place / "one_grader.jsonl", rows)
+    monkeypatch.setattr("selfprobe.studies.inside.unfetched", lambda _name: "not here")
+    plan = read(place, "one_grader", "--dry-run", out="controls")
+    assert all(line in plan.output for line in lines), plan.output
+
+
 # ---- from logs of a scan
 
 
@@ -480,6 +500,17 @@ def test_each_control_that_is_missing_or_explains_decides_the_answer(name: str) 
         claim.verdict,
     )
     assert check.remedy or check.outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize(
+    ("reads_all_blocks", "remedy"), [(True, "take a larger --model"), (False, "leave --layers out")]
+)
+def test_a_placebo_probe_that_reads_nothing_asks_for_blocks_that_were_not_read(
+    reads_all_blocks: bool, remedy: str
+) -> None:
+    auroc = Estimate(0.5, 0.4, 0.6, 12, "wrapper")
+    claim = claim_of(ROWS, placebo_auroc=auroc, reads_all_blocks=reads_all_blocks)
+    assert claim.first_unmet_check is not None and claim.first_unmet_check.remedy == remedy
 
 
 def test_the_class_of_a_turn_is_by_both_thresholds_and_the_quote() -> None:
