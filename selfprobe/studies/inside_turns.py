@@ -2,7 +2,7 @@
 the page.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -161,7 +161,7 @@ class _TurnReader:
     """Turns after which a state is read, of those that a transcript has."""
     longest_text: int
     """The model's context, in tokens."""
-    special_tokens: Collection[str]
+    special_tokens: Sequence[str]
 
     @classmethod
     def of_model(

@@ -54,7 +54,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> None:
         texts = {"silent": "Written again.", "told": SUSPICION}
         return model_that_says(texts[name]) if name in texts else get_model(name)
 
-    monkeypatch.setattr(EXAMPLE, "get_model", model_of)
+    monkeypatch.setattr(EXAMPLE, "available_model", model_of)
 
 
 def call(file: Path, out: Path, *more: str, writer: str = "silent") -> Result:
@@ -75,6 +75,36 @@ def test_a_turn_that_says_it_is_drawn_again_and_context_and_calls_stay(
     assert silent.messages[3]["calls"] == [["ls", "{}"]]
     assert silent.messages[3]["content"] == "Written again."
     assert [*silent.messages[:3], *silent.messages[4:]] == [*before[:3], *before[4:]]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--grader", ","), "--grader names no model; expected such as openai/a"),
+        (("--grader", "nix"), "nix: Model name 'nix' should be in the format of"),
+        (("--writer", "nix"), "nix: Model name 'nix' should be in the format of"),
+        (("--tries", "0"), "0 is not in the range x>=1"),
+        (("--out", "said.jsonl/silent.jsonl"), "cannot write said.jsonl/silent.jsonl"),
+    ],
+)
+def test_what_cannot_be_asked_or_written_is_said_before_any_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, str], error: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call(written(tmp_path), tmp_path / "silent.jsonl", *options, writer="planted/ada")
+    assert result.exit_code and error in f"{result.output} {result.exception}"
+    assert not (tmp_path / "silent.jsonl").exists()
+
+
+def test_what_the_scan_could_not_read_is_counted(
+    tmp_path: Path, models: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path)
+    scanned = said_transcripts(str(file))
+    scanned.set_aside["y"] = "its turn 2 has no reply"
+    monkeypatch.setattr(EXAMPLE, "said_transcripts", lambda _scans: scanned)
+    result = call(file, tmp_path / "silent.jsonl")
+    assert "; 1 cannot be read, such as y: its turn 2 has no reply\n" in result.output
 
 
 def test_a_transcript_that_says_nothing_stays_as_it_is(tmp_path: Path, models: None) -> None:
