@@ -17,7 +17,8 @@ from selfprobe.probes import model as judges  # noqa: E402
 from selfprobe.probes.branches import branched  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.probe_file import load_probe  # noqa: E402
-from selfprobe.studies.inside import ALMOST_SAID, LATENT, Inside  # noqa: E402
+from selfprobe.studies.inside import Inside  # noqa: E402
+from selfprobe.studies.inside_rows import ALMOST_SAID, LATENT  # noqa: E402
 
 from ..mechanism.tiny import ONE, TRIGGER, byte_tokenizer, llama, token, wire  # noqa: E402
 
