@@ -50,14 +50,12 @@ from selfprobe.studies.inside_numbers import (
 )
 from selfprobe.studies.inside_page import FittedProbe, InsideResults
 from selfprobe.studies.inside_rows import (
-    ALMOST_SAID,
     ANSWER_METHODS,
-    LATENT,
-    LATENT_AFTER_PLACEBO,
     PLACEBO_QUESTION,
     READINGS,
     YES_ANSWERS,
     YES_NO_ANSWERS,
+    Measure,
     Row,
     answer_scores,
     limits_of_data,
@@ -742,8 +740,10 @@ class Inside(LocalStudy):
             if self.reads_untrained_copy:
                 baselines[Baseline.UNTRAINED.value] = self.untrained_scores(rows)
             fitted = self.fit_probe(grid, readings.states[0], truth, baselines, formats, clusters)
-            measures[LATENT] = fitted.numbers.chosen.score(readings.states[0])
-            measures[LATENT_AFTER_PLACEBO] = chosen_on(grid_after_placebo).score(readings.states[1])
+            measures[Measure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
+            measures[Measure.PROBE_AFTER_PLACEBO] = chosen_on(grid_after_placebo).score(
+                readings.states[1]
+            )
         else:
             fitted = _apply_saved(
                 self.saved_probe,
@@ -754,7 +754,7 @@ class Inside(LocalStudy):
                 formats,
                 clusters,
             )
-            measures[LATENT] = fitted.numbers.chosen.score(readings.states[0])
+            measures[Measure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
 
         answer_count = sum(2 * len(method.answers) for method in ANSWER_METHODS.values())
         first_placebo = 2 + answer_count
@@ -763,9 +763,9 @@ class Inside(LocalStudy):
         placebo_totals = readings.totals[:, first_placebo:first_sentence]
         placebo_answer = inside_numbers.answer_share(placebo_totals, len(YES_ANSWERS))
         monitor_by_place = self.monitor_by_place(readings.log_probs[:, first_sentence:])
-        measures[ALMOST_SAID] = monitor_by_place[0].net
-        placebos = {ALMOST_SAID: monitor_by_place[0].placebo}
-        masses = {}
+        measures[Measure.MONITOR] = monitor_by_place[0].net
+        placebos: dict[Measure, FloatArray | None] = {Measure.MONITOR: monitor_by_place[0].placebo}
+        masses: dict[str, Estimate] = {}
         for name, answer in answers.items():
             measures[name] = answer.stated
             placebos[name] = placebo_answer
@@ -779,19 +779,19 @@ class Inside(LocalStudy):
             name: clusters.auroc_part(truth, scores).estimate for name, scores in baselines.items()
         }
         if self.save and self.grid_texts:
-            self.write_probe(fitted, numbers[LATENT])
+            self.write_probe(fitted, numbers[Measure.PROBE_READING])
 
         after_placebo = undefined("not read with a saved probe", unit=clusters.unit)
-        if LATENT_AFTER_PLACEBO in numbers:
-            after_placebo = numbers[LATENT_AFTER_PLACEBO].auroc
+        if Measure.PROBE_AFTER_PLACEBO in numbers:
+            after_placebo = numbers[Measure.PROBE_AFTER_PLACEBO].auroc
         evidence_by_measure = {
             name: ReadingEvidence(
                 reading, numbers[name], baseline_aurocs, answer_mass=masses.get(name)
             )
             for name, reading in READINGS.items()
         }
-        evidence_by_measure[LATENT] = replace(
-            evidence_by_measure[LATENT],
+        evidence_by_measure[Measure.PROBE_READING] = replace(
+            evidence_by_measure[Measure.PROBE_READING],
             probe=probe_numbers(fitted.numbers, after_placebo, is_saved=not self.grid_texts),
         )
         for name, placebo_scores in placebos.items():
@@ -800,7 +800,7 @@ class Inside(LocalStudy):
                 evidence_by_measure[name], placebo=placebo, over_placebo=lead
             )
 
-        log_odds_scores = np.clip(fitted.scale * measures[LATENT], -500, 500)
+        log_odds_scores = np.clip(fitted.scale * measures[Measure.PROBE_READING], -500, 500)
         probabilities = 1 / (1 + np.exp(-log_odds_scores))
         wrapper_names = {text.wrapper for text in self.grid_texts}
         return InsideResults(
@@ -814,7 +814,9 @@ class Inside(LocalStudy):
             masses=masses,
             monitor_by_place=monitor_by_place,
             calibration=ece(probabilities, truth, clusters.ids, unit=clusters.unit),
-            alarm_rates=inside_numbers.alarm_rates(measures[LATENT] > 0, truth, clusters),
+            alarm_rates=inside_numbers.alarm_rates(
+                measures[Measure.PROBE_READING] > 0, truth, clusters
+            ),
             notes=limits_of_data(rows, wrapper_names, fitted=not self.probe),
         )
 

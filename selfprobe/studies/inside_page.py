@@ -42,11 +42,7 @@ from selfprobe.studies.inside_numbers import (
     OverBaselines,
 )
 from selfprobe.studies.inside_rows import (
-    ALMOST_SAID,
-    LATENT,
-    LATENT_AFTER_PLACEBO,
-    SAID_PROBABILITY,
-    SAID_YES_OR_NO,
+    Measure,
     Row,
 )
 
@@ -189,7 +185,10 @@ def _rates_sentence(results: InsideResults) -> str:
 
 def _disagreements(results: InsideResults) -> list[Block]:
     """Conversations on which the three disagree, with their text."""
-    measures = {name: results.measures[name] for name in (LATENT, ALMOST_SAID, SAID_YES_OR_NO)}
+    measures: dict[str, FloatArray] = {
+        name: results.measures[name]
+        for name in (Measure.PROBE_READING, Measure.MONITOR, Measure.YES_OR_NO)
+    }
     conversation_blocks: list[Block] = []
     for index in inside_numbers.disagreeing_rows(measures, DISAGREEING_ROWS):
         row = results.rows[index]
@@ -339,18 +338,18 @@ def inside_tables(results: InsideResults) -> dict[str, RowTable]:
 
 def _conversation_rows(results: InsideResults) -> list[ConversationRow]:
     not_read = np.full(len(results.rows), math.nan)
-    after_placebo = results.measures.get(LATENT_AFTER_PLACEBO, not_read)
+    after_placebo = results.measures.get(Measure.PROBE_AFTER_PLACEBO, not_read)
     return [
         ConversationRow(
             id=row.id,
             label=row.label,
             source=row.source,
             format=row.format,
-            latent=float(results.measures[LATENT][index]),
+            latent=float(results.measures[Measure.PROBE_READING][index]),
             latent_after_placebo=float(after_placebo[index]),
-            almost_said=float(results.measures[ALMOST_SAID][index]),
-            said_yes_or_no=float(results.measures[SAID_YES_OR_NO][index]),
-            said_probability=float(results.measures[SAID_PROBABILITY][index]),
+            almost_said=float(results.measures[Measure.MONITOR][index]),
+            said_yes_or_no=float(results.measures[Measure.YES_OR_NO][index]),
+            said_probability=float(results.measures[Measure.PROBABILITY][index]),
         )
         for index, row in enumerate(results.rows)
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -39,23 +40,28 @@ class AnswerMethod:
     answers: tuple[str, ...]
 
 
-LATENT = "latent: probe"
-LATENT_AFTER_PLACEBO = "latent, placebo asked"
-ALMOST_SAID = "almost said: monitor"
-SAID_YES_OR_NO = "said: yes or no"
-SAID_PROBABILITY = "said: probability"
+class Measure(StrEnum):
+    """What is measured of the model; the value is its name in tables."""
+
+    PROBE_READING = "latent: probe"
+    PROBE_AFTER_PLACEBO = "latent, placebo asked"
+    MONITOR = "almost said: monitor"
+    YES_OR_NO = "said: yes or no"
+    PROBABILITY = "said: probability"
+
+
 ANSWER_METHODS = {
-    SAID_YES_OR_NO: AnswerMethod(binary.QUESTIONS["v5"], binary.FLIPPED["v5"], YES_NO_ANSWERS),
-    SAID_PROBABILITY: AnswerMethod(
+    Measure.YES_OR_NO: AnswerMethod(binary.QUESTIONS["v5"], binary.FLIPPED["v5"], YES_NO_ANSWERS),
+    Measure.PROBABILITY: AnswerMethod(
         probability.QUESTIONS["v5"], probability.FLIPPED["v5"], NUMBER_ANSWERS
     ),
 }
 """Measure → how it is asked for."""
 READINGS = {
-    LATENT: ModelReading.LATENT,
-    ALMOST_SAID: ModelReading.ALMOST,
-    SAID_YES_OR_NO: ModelReading.YES_OR_NO,
-    SAID_PROBABILITY: ModelReading.PROBABILITY,
+    Measure.PROBE_READING: ModelReading.LATENT,
+    Measure.MONITOR: ModelReading.ALMOST,
+    Measure.YES_OR_NO: ModelReading.YES_OR_NO,
+    Measure.PROBABILITY: ModelReading.PROBABILITY,
 }
 """Measure → the reading whose claim rests on it; others are controls."""
 
@@ -165,11 +171,11 @@ class AnswerScores:
     """Probability [row] of all answers that are asked for, the mean of both ways round."""
 
 
-def answer_scores(totals: FloatArray) -> dict[str, AnswerScores]:
+def answer_scores(totals: FloatArray) -> dict[Measure, AnswerScores]:
     """Measure → answers, of log-probabilities [row, answer] of all methods, each both ways
     round.
     """
-    scores_by_measure: dict[str, AnswerScores] = {}
+    scores_by_measure: dict[Measure, AnswerScores] = {}
     start = 0
     for name, method in ANSWER_METHODS.items():
         middle = start + len(method.answers)
