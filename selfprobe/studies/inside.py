@@ -55,7 +55,7 @@ from selfprobe.studies.inside_rows import (
     READINGS,
     YES_ANSWERS,
     YES_NO_ANSWERS,
-    Measure,
+    InsideMeasure,
     Row,
     answer_scores,
     limits_of_data,
@@ -740,8 +740,8 @@ class Inside(LocalStudy):
             if self.reads_untrained_copy:
                 baselines[Baseline.UNTRAINED.value] = self.untrained_scores(rows)
             fitted = self.fit_probe(grid, readings.states[0], truth, baselines, formats, clusters)
-            measures[Measure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
-            measures[Measure.PROBE_AFTER_PLACEBO] = chosen_on(grid_after_placebo).score(
+            measures[InsideMeasure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
+            measures[InsideMeasure.PROBE_AFTER_PLACEBO] = chosen_on(grid_after_placebo).score(
                 readings.states[1]
             )
         else:
@@ -754,7 +754,7 @@ class Inside(LocalStudy):
                 formats,
                 clusters,
             )
-            measures[Measure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
+            measures[InsideMeasure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
 
         answer_count = sum(2 * len(method.answers) for method in ANSWER_METHODS.values())
         first_placebo = 2 + answer_count
@@ -763,8 +763,10 @@ class Inside(LocalStudy):
         placebo_totals = readings.totals[:, first_placebo:first_sentence]
         placebo_answer = inside_numbers.answer_share(placebo_totals, len(YES_ANSWERS))
         monitor_by_place = self.monitor_by_place(readings.log_probs[:, first_sentence:])
-        measures[Measure.MONITOR] = monitor_by_place[0].net
-        placebos: dict[Measure, FloatArray | None] = {Measure.MONITOR: monitor_by_place[0].placebo}
+        measures[InsideMeasure.MONITOR] = monitor_by_place[0].net
+        placebos: dict[InsideMeasure, FloatArray | None] = {
+            InsideMeasure.MONITOR: monitor_by_place[0].placebo
+        }
         masses: dict[str, Estimate] = {}
         for name, answer in answers.items():
             measures[name] = answer.stated
@@ -779,19 +781,19 @@ class Inside(LocalStudy):
             name: clusters.auroc_part(truth, scores).estimate for name, scores in baselines.items()
         }
         if self.save and self.grid_texts:
-            self.write_probe(fitted, numbers[Measure.PROBE_READING])
+            self.write_probe(fitted, numbers[InsideMeasure.PROBE_READING])
 
         after_placebo = undefined("not read with a saved probe", unit=clusters.unit)
-        if Measure.PROBE_AFTER_PLACEBO in numbers:
-            after_placebo = numbers[Measure.PROBE_AFTER_PLACEBO].auroc
+        if InsideMeasure.PROBE_AFTER_PLACEBO in numbers:
+            after_placebo = numbers[InsideMeasure.PROBE_AFTER_PLACEBO].auroc
         evidence_by_measure = {
             name: ReadingEvidence(
                 reading, numbers[name], baseline_aurocs, answer_mass=masses.get(name)
             )
             for name, reading in READINGS.items()
         }
-        evidence_by_measure[Measure.PROBE_READING] = replace(
-            evidence_by_measure[Measure.PROBE_READING],
+        evidence_by_measure[InsideMeasure.PROBE_READING] = replace(
+            evidence_by_measure[InsideMeasure.PROBE_READING],
             probe=probe_numbers(fitted.numbers, after_placebo, is_saved=not self.grid_texts),
         )
         for name, placebo_scores in placebos.items():
@@ -800,7 +802,7 @@ class Inside(LocalStudy):
                 evidence_by_measure[name], placebo=placebo, over_placebo=lead
             )
 
-        log_odds_scores = np.clip(fitted.scale * measures[Measure.PROBE_READING], -500, 500)
+        log_odds_scores = np.clip(fitted.scale * measures[InsideMeasure.PROBE_READING], -500, 500)
         probabilities = 1 / (1 + np.exp(-log_odds_scores))
         wrapper_names = {text.wrapper for text in self.grid_texts}
         return InsideResults(
@@ -815,7 +817,7 @@ class Inside(LocalStudy):
             monitor_by_place=monitor_by_place,
             calibration=ece(probabilities, truth, clusters.ids, unit=clusters.unit),
             alarm_rates=inside_numbers.alarm_rates(
-                measures[Measure.PROBE_READING] > 0, truth, clusters
+                measures[InsideMeasure.PROBE_READING] > 0, truth, clusters
             ),
             notes=limits_of_data(rows, wrapper_names, fitted=not self.probe),
         )

@@ -42,7 +42,7 @@ from selfprobe.studies.inside_numbers import (
     OverBaselines,
 )
 from selfprobe.studies.inside_rows import (
-    Measure,
+    InsideMeasure,
     Row,
 )
 
@@ -187,7 +187,7 @@ def _disagreements(results: InsideResults) -> list[Block]:
     """Conversations on which the three disagree, with their text."""
     measures: dict[str, FloatArray] = {
         name: results.measures[name]
-        for name in (Measure.PROBE_READING, Measure.MONITOR, Measure.YES_OR_NO)
+        for name in (InsideMeasure.PROBE_READING, InsideMeasure.MONITOR, InsideMeasure.YES_OR_NO)
     }
     conversation_blocks: list[Block] = []
     for index in inside_numbers.disagreeing_rows(measures, DISAGREEING_ROWS):
@@ -338,18 +338,18 @@ def inside_tables(results: InsideResults) -> dict[str, RowTable]:
 
 def _conversation_rows(results: InsideResults) -> list[ConversationRow]:
     not_read = np.full(len(results.rows), math.nan)
-    after_placebo = results.measures.get(Measure.PROBE_AFTER_PLACEBO, not_read)
+    after_placebo = results.measures.get(InsideMeasure.PROBE_AFTER_PLACEBO, not_read)
     return [
         ConversationRow(
             id=row.id,
             label=row.label,
             source=row.source,
             format=row.format,
-            latent=float(results.measures[Measure.PROBE_READING][index]),
+            latent=float(results.measures[InsideMeasure.PROBE_READING][index]),
             latent_after_placebo=float(after_placebo[index]),
-            almost_said=float(results.measures[Measure.MONITOR][index]),
-            said_yes_or_no=float(results.measures[Measure.YES_OR_NO][index]),
-            said_probability=float(results.measures[Measure.PROBABILITY][index]),
+            almost_said=float(results.measures[InsideMeasure.MONITOR][index]),
+            said_yes_or_no=float(results.measures[InsideMeasure.YES_OR_NO][index]),
+            said_probability=float(results.measures[InsideMeasure.PROBABILITY][index]),
         )
         for index, row in enumerate(results.rows)
     ]

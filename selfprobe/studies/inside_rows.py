@@ -40,7 +40,7 @@ class AnswerMethod:
     answers: tuple[str, ...]
 
 
-class Measure(StrEnum):
+class InsideMeasure(StrEnum):
     """What is measured of the model; the value is its name in tables."""
 
     PROBE_READING = "latent: probe"
@@ -51,17 +51,19 @@ class Measure(StrEnum):
 
 
 ANSWER_METHODS = {
-    Measure.YES_OR_NO: AnswerMethod(binary.QUESTIONS["v5"], binary.FLIPPED["v5"], YES_NO_ANSWERS),
-    Measure.PROBABILITY: AnswerMethod(
+    InsideMeasure.YES_OR_NO: AnswerMethod(
+        binary.QUESTIONS["v5"], binary.FLIPPED["v5"], YES_NO_ANSWERS
+    ),
+    InsideMeasure.PROBABILITY: AnswerMethod(
         probability.QUESTIONS["v5"], probability.FLIPPED["v5"], NUMBER_ANSWERS
     ),
 }
 """Measure → how it is asked for."""
 READINGS = {
-    Measure.PROBE_READING: ModelReading.LATENT,
-    Measure.MONITOR: ModelReading.ALMOST,
-    Measure.YES_OR_NO: ModelReading.YES_OR_NO,
-    Measure.PROBABILITY: ModelReading.PROBABILITY,
+    InsideMeasure.PROBE_READING: ModelReading.LATENT,
+    InsideMeasure.MONITOR: ModelReading.ALMOST,
+    InsideMeasure.YES_OR_NO: ModelReading.YES_OR_NO,
+    InsideMeasure.PROBABILITY: ModelReading.PROBABILITY,
 }
 """Measure → the reading whose claim rests on it; others are controls."""
 
@@ -171,11 +173,11 @@ class AnswerScores:
     """Probability [row] of all answers that are asked for, the mean of both ways round."""
 
 
-def answer_scores(totals: FloatArray) -> dict[Measure, AnswerScores]:
+def answer_scores(totals: FloatArray) -> dict[InsideMeasure, AnswerScores]:
     """Measure → answers, of log-probabilities [row, answer] of all methods, each both ways
     round.
     """
-    scores_by_measure: dict[Measure, AnswerScores] = {}
+    scores_by_measure: dict[InsideMeasure, AnswerScores] = {}
     start = 0
     for name, method in ANSWER_METHODS.items():
         middle = start + len(method.answers)

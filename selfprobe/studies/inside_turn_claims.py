@@ -231,22 +231,33 @@ def turn_numbers(rows: TurnRows, probes: TurnProbes) -> TurnNumbers:
             half_lead = _lead_over_real_use(rows, transcripts, half_leads)
             lead_by_control[TurnReading.EMBEDDINGS] = _doubled(half_lead)
 
-    null_shares = []
-    for row_classes in shuffled_classes:
-        null_transcript_shares = transcripts.shares(row_classes == TurnClass.HELD_ONLY)
-        null_shares.append(null_transcript_shares[is_evaluation].mean())
-    shuffled_p = math.nan
-    if null_shares and is_evaluation.any():
-        unshuffled_share = float(held_only_by_transcript[is_evaluation].mean())
-        shuffled_p = null_p_value(unshuffled_share, np.array(null_shares))
     return TurnNumbers(
         classes=classes,
         shares=shares,
         held_only_by_turn=_shares_by_turn(rows, transcripts, class_membership),
         lead_by_control=lead_by_control,
-        shuffled_p=shuffled_p,
+        shuffled_p=_shuffled_p(transcripts, held_only_by_transcript, shuffled_classes),
         probes=probes,
     )
+
+
+def _shuffled_p(
+    transcripts: _Transcripts,
+    held_only_by_transcript: FloatArray,
+    shuffled_classes: npt.NDArray[np.object_],
+) -> float:
+    """Share of probes of shuffled labels, of classes [shuffle, row], that hold as much unsaid in
+    evaluations as the probe does; NaN where nothing can be compared.
+    """
+    is_evaluation = ~transcripts.is_real_use
+    if not len(shuffled_classes) or not is_evaluation.any():
+        return math.nan
+    null_shares = []
+    for row_classes in shuffled_classes:
+        null_transcript_shares = transcripts.shares(row_classes == TurnClass.HELD_ONLY)
+        null_shares.append(null_transcript_shares[is_evaluation].mean())
+    unshuffled_share = float(held_only_by_transcript[is_evaluation].mean())
+    return null_p_value(unshuffled_share, np.array(null_shares))
 
 
 def _doubled(estimate: Estimate) -> Estimate:

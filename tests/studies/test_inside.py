@@ -18,7 +18,7 @@ from selfprobe.probes.branches import branched  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.probe_file import load_probe  # noqa: E402
 from selfprobe.studies.inside import Inside  # noqa: E402
-from selfprobe.studies.inside_rows import Measure  # noqa: E402
+from selfprobe.studies.inside_rows import InsideMeasure  # noqa: E402
 
 from ..mechanism.tiny import ONE, TRIGGER, byte_tokenizer, llama, token, wire  # noqa: E402
 
@@ -140,7 +140,7 @@ def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_op
     place: Path, done: Result
 ) -> None:
     assert done.exit_code == 0, done.output
-    assert measures(place).value[Measure.PROBE_READING] == 1.0
+    assert measures(place).value[InsideMeasure.PROBE_READING] == 1.0
     claims = {
         claim["subject"]: claim
         for entry in json.loads((place / "out/claims.json").read_text()).values()
@@ -205,7 +205,7 @@ def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(
     net = (alone[0] - alone[1]) - (alone[2] - alone[3])
     heard = pd.read_csv(place / "out" / "tables" / "monitor.csv").set_index("id")
     assert heard.monitor[row.id] == pytest.approx(net, abs=1e-4)
-    assert Measure.MONITOR in measures(place).index
+    assert InsideMeasure.MONITOR in measures(place).index
 
 
 @pytest.mark.slow(20)
@@ -240,7 +240,8 @@ def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(
     again = call(*given(place, probe=place / "direction.probe"))
     assert again.exit_code == 0, again.output
     assert (
-        measures(place).value[Measure.PROBE_READING] == 1.0 and "leave out --probe" in again.output
+        measures(place).value[InsideMeasure.PROBE_READING] == 1.0
+        and "leave out --probe" in again.output
     ), again.output
     other = call(
         *given(place, probe=place / "direction.probe", model=place / "b", out=place / "b-out")
