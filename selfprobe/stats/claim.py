@@ -83,6 +83,11 @@ def outcome_above_zero(
     return Outcome.OPEN
 
 
+def outcome_if(is_met: bool) -> Outcome:
+    """Outcome of a requirement that is shown to be met, or that these data leave open."""
+    return Outcome.HOLDS if is_met else Outcome.OPEN
+
+
 def remedy_unless_met(outcome: Outcome, remedy: str) -> str:
     """The remedy of a check; "" where its requirement is met."""
     return "" if outcome is Outcome.HOLDS else remedy
@@ -98,9 +103,8 @@ def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
         mass: Share of the probability on these words.
         remedy: What to type or add where it is less.
     """
-    is_enough = mass.low >= LEAST_ANSWER_MASS
-    outcome = Outcome.HOLDS if is_enough else Outcome.OPEN
-    return Check("answer_mass", mass, outcome, remedy="" if is_enough else remedy)
+    outcome = outcome_if(mass.low >= LEAST_ANSWER_MASS)
+    return Check("answer_mass", mass, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from selfprobe.stats.claim import (
     Claim,
     Outcome,
     outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
@@ -489,7 +490,7 @@ def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: flo
 def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Check]:
     """The requirements that an effect is above 0, and large enough to matter."""
     above_zero = outcome_above_zero(effect, smallest=smallest, p_value=p_value)
-    is_large = Outcome.HOLDS if effect.value >= smallest else Outcome.OPEN
+    is_large = outcome_if(effect.value >= smallest)
     return [
         Check("signal", effect, above_zero, p_value=p_value, remedy=_more(above_zero)),
         Check("size", effect, is_large, remedy=_more(is_large)),
@@ -499,12 +500,12 @@ def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Che
 def facts_check(gates: Sequence[Gate]) -> Check:
     """The requirement that the model knows some fact well enough for a slope, without a vector."""
     share = gates[0].clean_facts_right
-    has_slopes = all(gate.has_slopes for gate in gates)
+    outcome = outcome_if(all(gate.has_slopes for gate in gates))
     return Check(
         "facts",
         Estimate(share, share, share, len(FACTS), "fact"),
-        Outcome.HOLDS if has_slopes else Outcome.OPEN,
-        remedy="" if has_slopes else "use a larger model",
+        outcome,
+        remedy=remedy_unless_met(outcome, "use a larger model"),
     )
 
 
@@ -512,29 +513,31 @@ def asked_check(passing_cells: Flags) -> Check:
     """The requirement that the model can still be asked at one cell at least."""
     passing = int(passing_cells.sum())
     count = len(passing_cells)
-    share = Estimate(passing / count, passing / count, passing / count, count, "cell")
-    if passing:
-        return Check("can_be_asked", share, Outcome.HOLDS)
-    remedy = "take smaller doses (--doses) or a larger model"
-    return Check("can_be_asked", share, Outcome.OPEN, remedy=remedy)
+    share = passing / count
+    outcome = outcome_if(passing > 0)
+    return Check(
+        "can_be_asked",
+        Estimate(share, share, share, count, "cell"),
+        outcome,
+        remedy=remedy_unless_met(outcome, "take smaller doses (--doses) or a larger model"),
+    )
 
 
 def ceiling_check(ceiling: Estimate, smallest: float) -> Check:
     """The requirement that the model reports a thought that stands in its text."""
-    holds = ceiling.low > 0 and ceiling.value >= smallest
-    outcome = Outcome.HOLDS if holds else Outcome.OPEN
-    remedy = "" if holds else "use a larger model"
+    outcome = outcome_if(ceiling.low > 0 and ceiling.value >= smallest)
+    remedy = remedy_unless_met(outcome, "use a larger model")
     return Check("ceiling", ceiling, outcome, remedy=remedy)
 
 
 def enough_check(count: int) -> Check:
     """The requirement of enough concepts."""
-    holds = count >= LEAST_CONCEPTS
+    outcome = outcome_if(count >= LEAST_CONCEPTS)
     return Check(
         "concepts",
         Estimate(count, count, count, count, UNIT),
-        Outcome.HOLDS if holds else Outcome.OPEN,
-        remedy="" if holds else f"give {LEAST_CONCEPTS} concepts or more",
+        outcome,
+        remedy=remedy_unless_met(outcome, f"give {LEAST_CONCEPTS} concepts or more"),
     )
 
 

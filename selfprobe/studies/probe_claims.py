@@ -21,6 +21,7 @@ from selfprobe.stats.claim import (
     Outcome,
     answer_mass_check,
     outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, undefined
@@ -212,15 +213,15 @@ def _shuffled_check(shuffled: ShuffledLabels | None) -> Check:
         reason = undefined("no labels were shuffled", unit="shuffle")
         remedy = "run `selfprobe probe run` again"
         return Check(ABOVE_SHUFFLED, reason, Outcome.OPEN, SHUFFLED, remedy=remedy)
-    is_above = shuffled.p_value < ALPHA
+    outcome = outcome_if(shuffled.p_value < ALPHA)
     bound = f"95 % of shuffles stay below {number(shuffled.high)}"
     return Check(
         name=ABOVE_SHUFFLED,
         difference=undefined(bound, n=shuffled.shuffles, unit="shuffle", value=shuffled.lead),
-        outcome=Outcome.HOLDS if is_above else Outcome.OPEN,
+        outcome=outcome,
         compared_with=f"{SHUFFLED}: {number(shuffled.mean)}",
         p_value=shuffled.p_value,
-        remedy="" if is_above else "add pairs",
+        remedy=remedy_unless_met(outcome, "add pairs"),
     )
 
 

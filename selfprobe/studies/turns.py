@@ -29,7 +29,16 @@ from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
 from selfprobe.page.plots import Picture, curves
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    ordered_claims,
+    outcome_if,
+    remedy_unless_met,
+)
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, largest_p, rise_in
@@ -609,14 +618,14 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
         Check(
             name="change",
             difference=rise.step,
-            outcome=_holds_or_open(is_rise),
+            outcome=outcome_if(is_rise),
             p_value=rise.change_p,
             remedy=change_remedy,
         ),
         Check(
             name="sharp",
             difference=rise.step,
-            outcome=_holds_or_open(rise.is_sharp),
+            outcome=outcome_if(rise.is_sharp),
             compared_with=_range_text(rise),
             p_value=rise.sharp_p,
             remedy="add transcripts",
@@ -629,17 +638,14 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
     return Claim(subject, effect, tuple(checks), SMALLEST_CHANGE, details)
 
 
-def _holds_or_open(holds: bool) -> Outcome:
-    return Outcome.HOLDS if holds else Outcome.OPEN
-
-
 def _lasting_check(name: str, change: ShownChange) -> Check:
+    outcome = outcome_if(change.is_rise)
     return Check(
         name=name,
         difference=change.mean,
-        outcome=_holds_or_open(change.is_rise),
+        outcome=outcome,
         p_value=change.p,
-        remedy="" if change.is_rise else "add transcripts",
+        remedy=remedy_unless_met(outcome, "add transcripts"),
     )
 
 
@@ -657,7 +663,7 @@ def _several_turns_check(curve: TurnCurve) -> Check:
     return Check(
         name="several_turns",
         difference=curve.several_turns,
-        outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
+        outcome=outcome_if(is_enough),
         remedy=remedy,
     )
 

@@ -23,7 +23,15 @@ import numpy as np
 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import interval_text, number, p_value, percent
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    outcome_above_zero,
+    outcome_if,
+)
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
 from selfprobe.stats.shared_items import NOTHING_SHARED, SHARED_ITEMS
@@ -317,7 +325,7 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
         Check(
             name="scored_by_all",
             difference=undefined(reason),
-            outcome=Outcome.HOLDS if is_scored else Outcome.OPEN,
+            outcome=outcome_if(is_scored),
             remedy=remedy,
         )
     )

@@ -36,6 +36,7 @@ from selfprobe.stats.claim import (
     Verdict,
     ordered_claims,
     outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, shifted, undefined
@@ -178,7 +179,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
         _check(
             "verdicts",
             run.scored_share,
-            Outcome.HOLDS if has_verdicts else Outcome.OPEN,
+            outcome_if(has_verdicts),
             remedy="the column unscored says why",
         ),
         _place_check(run, is_above_guessing=is_above is Outcome.HOLDS),
@@ -186,7 +187,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
         _check(
             "unscored",
             run.worst_advantage,
-            Outcome.HOLDS if is_above_at_worst else Outcome.OPEN,
+            outcome_if(is_above_at_worst),
             compared_with=guessing,
             remedy="ask again for those",
         ),
