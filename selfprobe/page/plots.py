@@ -8,9 +8,10 @@ dark pages. Names that others chose are cleaned first.
 import base64
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from textwrap import wrap
 from typing import Literal
 from unicodedata import east_asian_width
 from urllib.parse import parse_qsl
@@ -95,6 +96,8 @@ WIDTH, TEXT, SMALL = 450.0, 14.0, 12.0
 """Pixels of a picture that fills half a page or a telephone, and of its letters."""
 LINE_GAP = 5.0
 """Distance of words from a line beside them."""
+LONGEST_NAME = 26
+"""Largest number of signs of a name on an axis; longer ones are cut."""
 NO_SCORE = "no score"
 
 Scale = Literal["score", "percent", "signed"]
@@ -136,7 +139,7 @@ class Picture:
         return self.drawing.width > 1.5 * WIDTH
 
 
-def cut_name(name: str, longest: int = 26) -> str:
+def cut_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut
     in the middle.
 
@@ -176,6 +179,18 @@ def cut_names(models: Sequence[str]) -> list[str]:
     """Names of models, short enough for an axis."""
     names = model_names(models)
     return [cut_name(names[model]) for model in models]
+
+
+def row_name(text: str, taken: Container[str]) -> str:
+    """A text as the name of a row, in two lines; other than each that is taken.
+
+    >>> row_name("one two three four five six seven", {})
+    'one two three four five\\nsix seven'
+    """
+    name = "\n".join(wrap(" ".join(text.split()), LONGEST_NAME, max_lines=2, placeholder="…"))
+    while name in taken:
+        name += "\N{ZERO WIDTH SPACE}"
+    return name
 
 
 def interval_rows(
@@ -1002,7 +1017,7 @@ def _sign_width(sign: str) -> float:
     return 1.0 if east_asian_width(sign) in "WF" else 0.56
 
 
-def _cut(text: str, longest: int = 26) -> str:
+def _cut(text: str, longest: int = LONGEST_NAME) -> str:
     text = masked(text)  # of a part of a secret nobody would know that it is one
     if len(text) <= longest:
         return text

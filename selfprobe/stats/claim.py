@@ -93,6 +93,17 @@ def remedy_unless_met(outcome: Outcome, remedy: str) -> str:
     return "" if outcome is Outcome.HOLDS else remedy
 
 
+def answered_check(share: Estimate, *, remedy: str) -> Check:
+    """The requirement that some answer could be read.
+
+    Args:
+        share: Share of the answers that could be; undefined where none could.
+        remedy: What to type or add then.
+    """
+    outcome = outcome_if(not math.isnan(share.value))
+    return Check("answered", share, outcome, remedy=remedy_unless_met(outcome, remedy))
+
+
 def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
     """The requirement that a model answers with the words that its answer is read from.
 

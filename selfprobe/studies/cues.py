@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from textwrap import shorten, wrap
+from textwrap import shorten
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from selfprobe.data import Table as DataTable
 from selfprobe.data.conversations import DEFAULT, conversations
-from selfprobe.data.prices import Cost
+from selfprobe.data.prices import STATED_NUMBER_TOKENS, Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.cue_removal import (
     CONTROLS,
@@ -22,12 +22,20 @@ from selfprobe.evalawareness_tasks.cue_removal import (
     set_names,
 )
 from selfprobe.page import MOST_FINDINGS, Page, Table, claim_page, folded_list, more_in_tables
-from selfprobe.page.claims import ClaimWords
+from selfprobe.page.claims import ClaimWords, answered_text
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
-from selfprobe.page.plots import Picture, interval_rows
+from selfprobe.page.plots import Picture, interval_rows, row_name
 from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    answered_check,
+    ordered_claims,
+)
 from selfprobe.stats.edits import (
     EditCell,
     EditComparison,
@@ -43,7 +51,7 @@ from selfprobe.stats.edits import (
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP, UNREAD_ANSWERS_REMEDY
 from selfprobe.text.counts import count_text
 from selfprobe.text.quotes import fold
 
@@ -53,9 +61,6 @@ says more.
 """
 CONTROLS_OF_ONE_THING = 20
 """Controls of a prompt out of which one thing is taken: 19 are the least that can show it."""
-CUE_ANSWER_TOKENS = 5
-"""A rough guess of the tokens of an answer."""
-UNREAD_CUES_REMEDY = "take another model, or a higher --answer-tokens"
 SMALLEST_CUE_EFFECT = 0.1
 """Smallest effect on P(evaluation) that gives an evaluation away."""
 CONTROL_KIND = "control"
@@ -257,7 +262,7 @@ class Cues(Study):
         )
         lines += self.table.plan_notes(self.limit)
 
-        answer_tokens = call_count * CUE_ANSWER_TOKENS
+        answer_tokens = call_count * STATED_NUMBER_TOKENS
         costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
         if self.grader:
             paraphrase_calls = len(texts) * len(self.models)
@@ -788,11 +793,6 @@ def prompt_edits(forms: Sequence[FormRow], key_of: Callable[[FormRow], str]) -> 
 # ---- the claim
 
 
-def answered_text(share: Estimate) -> str:
-    """Share of answers that are a number, or why there is none."""
-    return share.reason or f"{percent(share.value)} of {share.n} answers"
-
-
 def controls_text(fewest_controls: Estimate) -> str:
     """Number of controls, or why there is none."""
     if fewest_controls.reason:
@@ -852,7 +852,8 @@ def cue_claim(numbers: CueNumbers, subject: str) -> Claim:
     control_checks = [_apart_check(numbers), _controls_check(numbers)]
     if not numbers.control_count:
         control_checks.reverse()
-    checks = (_answered_check(numbers), *control_checks, beyond_check, large_check)
+    answered = answered_check(_answered_share(numbers), remedy=UNREAD_ANSWERS_REMEDY)
+    checks = (answered, *control_checks, beyond_check, large_check)
     details = {
         "what": _named_things(numbers),
         "count": str(len(numbers.compared)),
@@ -867,16 +868,14 @@ def _strongest_check(name: str, strongest: Estimate, is_met: bool) -> Check:
     return Check(name, strongest, Outcome.OPEN, remedy="add prompts of other sources")
 
 
-def _answered_check(numbers: CueNumbers) -> Check:
-    """The requirement that some form was answered with a number."""
+def _answered_share(numbers: CueNumbers) -> Estimate:
+    """Share of the forms that were answered with a number; undefined where none was."""
     existing_forms = [form for form in numbers.forms if form.missing is None]
     answered_count = sum(not math.isnan(form.p) for form in existing_forms)
     if not answered_count:
-        no_share = undefined("no answer could be read", unit="answer")
-        return Check("answered", no_share, Outcome.OPEN, remedy=UNREAD_CUES_REMEDY)
+        return undefined("no answer could be read", unit="answer")
     form_count = len(existing_forms)
-    share = undefined("", n=form_count, unit="answer", value=answered_count / form_count)
-    return Check("answered", share, Outcome.HOLDS)
+    return undefined("", n=form_count, unit="answer", value=answered_count / form_count)
 
 
 def _apart_check(numbers: CueNumbers) -> Check:
@@ -1022,9 +1021,7 @@ def first_picture(
 
     rows: dict[str, dict[str, Estimate]] = {}
     for text in drawn_texts:
-        label = "\n".join(wrap(" ".join(text.split()), 26, max_lines=2, placeholder="…"))
-        while label in rows:
-            label += "\N{ZERO WIDTH SPACE}"
+        label = row_name(text, rows)
         rows[label] = {}
         for claim in drawn_claims:
             numbers = numbers_by_subject[claim.subject]

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from textwrap import shorten, wrap
+from textwrap import shorten
 from typing import Annotated, Any, ClassVar, Self
 
 import anyio
@@ -60,7 +60,7 @@ from selfprobe.page import (
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import p_digits, p_value, points
-from selfprobe.page.plots import curves, interval_rows, model_names
+from selfprobe.page.plots import curves, interval_rows, model_names, row_name
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
@@ -1074,9 +1074,7 @@ def _groups_picture(group_rows: Sequence[GroupRow]) -> Picture | None:
         marks = {title: share for title, share in shares.items() if share.n}
         if not marks:
             continue
-        name = "\n".join(wrap(row.name, 26, max_lines=2, placeholder="…"))
-        while name in shares_by_name:
-            name += "\N{ZERO WIDTH SPACE}"
+        name = row_name(row.name, shares_by_name)
         shares_by_name[name] = marks
     if not shares_by_name:
         return None

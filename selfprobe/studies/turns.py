@@ -13,7 +13,7 @@ from pydantic import Field
 
 from selfprobe.data import Table as DataTable
 from selfprobe.data.conversations import DEFAULT, asked_at, transcript_rows
-from selfprobe.data.prices import Cost
+from selfprobe.data.prices import STATED_NUMBER_TOKENS, Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
 from selfprobe.page import (
@@ -25,9 +25,9 @@ from selfprobe.page import (
     folded_list,
     more_in_tables,
 )
-from selfprobe.page.claims import ClaimWords
+from selfprobe.page.claims import ClaimWords, answered_text
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
+from selfprobe.page.numerals import interval_text, number, p_digits, p_value, signed_number
 from selfprobe.page.plots import Picture, curves
 from selfprobe.stats.claim import (
     ALPHA,
@@ -35,6 +35,7 @@ from selfprobe.stats.claim import (
     Claim,
     Outcome,
     Verdict,
+    answered_check,
     ordered_claims,
     outcome_if,
     remedy_unless_met,
@@ -44,13 +45,10 @@ from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undef
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, largest_p, rise_in
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP, UNREAD_ANSWERS_REMEDY
 from selfprobe.text.counts import count_text, plural
 
 KIND_TITLES = {"evaluation": "of evaluations", "deployment": "of real use"}
-TURN_ANSWER_TOKENS = 5
-"""A rough guess of the tokens of an answer."""
-UNREAD_TURNS_REMEDY = "take another model, or a higher --answer-tokens"
 SMALLEST_CHANGE = 0.1
 """Smallest change of P(evaluation) that matters."""
 TURN_METHOD = (
@@ -179,7 +177,7 @@ class Turns(Study):
             "where it has one."
         )
 
-        answer_tokens = call_count * TURN_ANSWER_TOKENS
+        answer_tokens = call_count * STATED_NUMBER_TOKENS
         costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
         return Plan(lines, costs)
 
@@ -549,11 +547,6 @@ def _means(table: pd.DataFrame, clusters: pd.Series, unit: str) -> list[Estimate
 # ---- the claim
 
 
-def answered_text(share: Estimate) -> str:
-    """Share of answers that are a number, or why there is none."""
-    return share.reason or f"{percent(share.value)} of {share.n} answers"
-
-
 def clusters_text(count: Estimate) -> str:
     """Number of clusters, or why there is none."""
     if count.value == 0:
@@ -613,7 +606,7 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
         change_remedy = f"add transcripts of further sources: {FEWEST_CLUSTERS} are the least"
     is_rise = rise.is_change and is_upwards
     checks = [
-        _answered_check(curve),
+        answered_check(curve.answered_share, remedy=UNREAD_ANSWERS_REMEDY),
         _several_turns_check(curve),
         Check(
             name="change",
@@ -657,7 +650,7 @@ def _several_turns_check(curve: TurnCurve) -> Check:
     elif is_enough:
         remedy = ""
     elif curve.asked_several_turns >= FEWEST_CLUSTERS:
-        remedy = UNREAD_TURNS_REMEDY
+        remedy = UNREAD_ANSWERS_REMEDY
     else:
         remedy = f"add {plural(curve.several_turns.unit)}: {FEWEST_CLUSTERS} are the least"
     return Check(
@@ -666,13 +659,6 @@ def _several_turns_check(curve: TurnCurve) -> Check:
         outcome=outcome_if(is_enough),
         remedy=remedy,
     )
-
-
-def _answered_check(curve: TurnCurve) -> Check:
-    check = Check("answered", curve.answered_share, Outcome.HOLDS)
-    if math.isnan(curve.answered_share.value):
-        return replace(check, outcome=Outcome.OPEN, remedy=UNREAD_TURNS_REMEDY)
-    return check
 
 
 def _placebo_check(curve: TurnCurve) -> Check:
