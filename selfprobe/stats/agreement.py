@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import (
     FEW_CLUSTERS,
     Estimate,
@@ -205,7 +206,7 @@ def _exchange_p(deviations: FloatArray, values: FloatArray, orders: npt.NDArray[
     """
     real_product = float(deviations @ values)
     reached_count = int((values[orders] @ deviations >= real_product - 1e-9).sum())
-    return (1 + reached_count) / (1 + len(orders))
+    return float(p_among_draws(reached_count, len(orders)))
 
 
 def mcnemar(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import FloatArray
 
 LOGIT_CLIP = 0.01
@@ -135,7 +136,7 @@ def within_strata_p(
     shuffle_keys = sorted_stratum_numbers[None] + rng.random((draws, len(values)))
     drawn_sums = ranks[np.argsort(shuffle_keys, axis=1)] @ successes
     reaching_count = (drawn_sums >= real_sum - SCORE_TIE).sum()
-    return float((1 + reaching_count) / (draws + 1))
+    return float(p_among_draws(reaching_count, draws))
 
 
 def _centred_ranks(values: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> FloatArray:

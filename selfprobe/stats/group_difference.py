@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.stats.clustered import clustered_share, difference
+from selfprobe.stats.draws import of_unit_length, p_of_largest
 from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, FloatArray
 
 DIFFERENCE_DRAWS = 999
@@ -180,17 +181,9 @@ def _sign_p(share_differences: FloatArray, rng: np.random.Generator, draws: int)
     """p from the signs of `share_differences  # [cluster, feature]`; a feature that never differs
     has p = 1.
     """
-    scaled_differences = _of_unit_length(share_differences)
+    scaled_differences = of_unit_length(share_differences)
     signs = rng.choice([-1.0, 1.0], size=(draws, len(share_differences)))
-    return _p_of_largest(scaled_differences.sum(axis=0), signs @ scaled_differences)
-
-
-def _of_unit_length(values: FloatArray) -> FloatArray:
-    """Values [cluster, feature] over the root sum of squares of each feature; a feature of zeros
-    stays.
-    """
-    lengths = np.sqrt((values**2).sum(axis=0))
-    return np.asarray(values / np.where(lengths > 0, lengths, 1.0))
+    return p_of_largest(scaled_differences.sum(axis=0), signs @ scaled_differences)
 
 
 def _balanced_rows(
@@ -220,16 +213,7 @@ def _exchange_p(
     cluster_shares: FloatArray, of_first: BoolArray, rng: np.random.Generator, draws: int
 ) -> FloatArray:
     """p from exchanges of the groups of clusters with `cluster_shares  # [cluster, feature]`."""
-    scaled_deviations = _of_unit_length(cluster_shares - cluster_shares.mean(axis=0))
+    scaled_deviations = of_unit_length(cluster_shares - cluster_shares.mean(axis=0))
     exchange_orders = np.argsort(rng.random((draws, len(cluster_shares))), axis=1)
     in_first = of_first.astype(float)
-    return _p_of_largest(
-        in_first @ scaled_deviations, in_first[exchange_orders] @ scaled_deviations
-    )
-
-
-def _p_of_largest(real: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Share of draws, the real one included, whose largest statistic reaches each real one."""
-    largest = drawn.max(axis=1)
-    reaching_counts = (largest[:, None] >= real - 1e-9).sum(axis=0)
-    return np.asarray((1 + reaching_counts) / (1 + len(drawn)))
+    return p_of_largest(in_first @ scaled_deviations, in_first[exchange_orders] @ scaled_deviations)

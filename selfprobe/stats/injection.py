@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import Estimate, undefined
 
 Floats = npt.NDArray[np.float64]
@@ -149,15 +150,14 @@ def sign_test(scores: Floats, passing: Flags, rng: np.random.Generator) -> Float
     if usable.any() and concepts > 1:
         signs = rng.choice([-1.0, 1.0], size=(INJECTION_DRAWS, 1, concepts))
         drawn = _t_values(scores[usable] * signs).max(axis=-1)
-        p_values[usable] = _two_sided_p(_t_values(scores[usable]), drawn)
+        p_values[usable] = _two_sided_p_of_largest(_t_values(scores[usable]), drawn)
     return p_values
 
 
-def _two_sided_p(observed: Floats, drawn: Floats) -> Floats:
+def _two_sided_p_of_largest(observed: Floats, drawn: Floats) -> Floats:
     """p of each observed value against the largest of each draw."""
-    reached = (drawn[None, :] >= observed[:, None]).sum(axis=1)
-    p_values: Floats = np.minimum(1.0, 2 * (1 + reached) / (1 + len(drawn)))
-    return p_values
+    reaching_counts = (drawn[None, :] >= observed[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(1.0, 2 * p_among_draws(reaching_counts, len(drawn))))
 
 
 def _t_values(scores: Floats) -> Floats:
@@ -208,5 +208,5 @@ def name_test(log_probs: Floats, passing: Flags, rng: np.random.Generator) -> Fl
         orders = rng.permuted(np.tile(np.arange(concepts), (INJECTION_DRAWS, 1)), axis=1)
         picked = matrices[:, np.arange(concepts), orders]  # [cell, draw, concept]
         drawn = (picked.mean(axis=-1) / scale[:, None]).max(axis=0)
-        p_values[usable] = _two_sided_p(observed, drawn)
+        p_values[usable] = _two_sided_p_of_largest(observed, drawn)
     return p_values

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.claim import ALPHA
+from selfprobe.stats.draws import of_unit_length, p_among_draws, p_of_largest
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 FEWEST_CLUSTERS = 6
@@ -282,7 +283,7 @@ def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
 def _share_that_reaches(drawn: FloatArray, real: float) -> float:
     """p of a real statistic among drawn ones, itself included; a rounding error breaks no tie."""
     reaching_count = int((drawn >= real * (1 - 1e-9) - 1e-12).sum())
-    return (1 + reaching_count) / (len(drawn) + 1)
+    return float(p_among_draws(reaching_count, len(drawn)))
 
 
 def _shape_p_values(
@@ -359,13 +360,11 @@ def largest_p(
         return np.full(unit_values.shape[1], math.nan)
     members = np.eye(len(distinct_clusters))[cluster_indices]  # [unit, cluster]
     cluster_sums = members.T @ unit_values
-    lengths = np.sqrt((cluster_sums**2).sum(axis=0))
-    scaled_sums = cluster_sums / np.where(lengths > 0, lengths, 1.0)
+    scaled_sums = of_unit_length(cluster_sums)
     signs = rng.choice([-1.0, 1.0], size=(draws, len(distinct_clusters)))
-    largest = np.abs(signs @ scaled_sums).max(axis=1)
-    real = np.abs(scaled_sums.sum(axis=0))
-    reaching_counts = (largest[:, None] >= real - 1e-9).sum(axis=0)
-    return np.where(lengths > 0, (1 + reaching_counts) / (1 + draws), math.nan)
+    corrected_p = p_of_largest(np.abs(scaled_sums.sum(axis=0)), np.abs(signs @ scaled_sums))
+    is_above_zero = (cluster_sums**2).sum(axis=0) > 0
+    return np.where(is_above_zero, corrected_p, math.nan)
 
 
 @dataclass(frozen=True)
