@@ -21,6 +21,7 @@ from selfprobe.stats.estimate import (
     FloatArray,
     bootstrap,
     clustered_mean,
+    t_quantile,
     two_sided_p,
     undefined,
     wilson,
@@ -442,7 +443,7 @@ def ece(
             unit=unit,
             value=value,
         )
-    half_width = -float(special.stdtrit(cluster_count - 1, 0.025)) * squared_error
+    half_width = t_quantile(cluster_count - 1) * squared_error
     low = math.sqrt(max(0.0, squared - half_width))
     high = math.sqrt(max(0.0, squared + half_width))
     return Estimate(value, low, min(1.0, high), cluster_count, unit)

@@ -24,6 +24,7 @@ from selfprobe.stats.estimate import (
     clustered_mean,
     cr2,
     floored,
+    t_quantile,
     undefined,
 )
 
@@ -368,7 +369,7 @@ def _logit_interval(
     if variance <= ROUNDING_VARIANCE:
         variance = independent_rows_variance
     spread = math.sqrt(variance) / (centre * (1 - centre))
-    half_width = -float(special.stdtrit(df, 0.025)) * spread
+    half_width = t_quantile(df) * spread
     low = float(special.expit(special.logit(centre) - half_width))
     high = float(special.expit(special.logit(centre) + half_width))
     low = 0.0 if value == 0 else min(low, value)
@@ -441,7 +442,7 @@ def detectable_difference(*sides: npt.ArrayLike) -> float:
         error = 0.5 / math.sqrt(row_count)
         df = bell_mccaffrey(rows_of_cluster / row_count)
         errors.append(error)
-        limits.append(-float(special.stdtrit(df, 0.025)) * error)
+        limits.append(t_quantile(df) * error)
     return math.hypot(*limits) + POWER_QUANTILE * math.hypot(*errors)
 
 

@@ -125,13 +125,20 @@ def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     return effective_count
 
 
+def t_quantile(df: float, tail: float = 0.025) -> float:
+    """The value that t exceeds with a chance of `tail`: standard errors to either side of a 95 %
+    interval.
+    """
+    return -float(special.stdtrit(df, tail))
+
+
 def wilson(
     share: float, n: float, *, df: float = math.inf, level: float = 0.95
 ) -> tuple[float, float]:
     """Wilson's score interval for a share of n (possibly an effective n), with t(df) in the place
     of z.
     """
-    t_squared = float(special.stdtrit(df, (1 - level) / 2)) ** 2
+    t_squared = t_quantile(df, (1 - level) / 2) ** 2
     centre = (share + t_squared / (2 * n)) / (1 + t_squared / n)
     spread = math.sqrt(share * (1 - share) / n + t_squared / (4 * n**2))
     half_width = math.sqrt(t_squared) / (1 + t_squared / n) * spread
@@ -263,8 +270,8 @@ def bootstrap(
             value=value,
         )
 
-    t_quantile = special.stdtrit(cluster_count - 1, (1 - level) / 2)
-    tail = special.ndtr(math.sqrt(cluster_count / (cluster_count - 1)) * t_quantile)
+    expansion = math.sqrt(cluster_count / (cluster_count - 1))
+    tail = special.ndtr(-expansion * t_quantile(cluster_count - 1, (1 - level) / 2))
     lows: list[float] = []
     highs: list[float] = []
     for draws in defined_draws:
@@ -402,7 +409,7 @@ def clustered_mean(
 
     if se <= 1e-12 * max(abs(mean), 1):
         return undefined("all values are equal", n=n, unit=unit, value=mean)
-    half_width = -float(special.stdtrit(df, (1 - level) / 2)) * se
+    half_width = t_quantile(df, (1 - level) / 2) * se
     return Estimate(mean, mean - half_width, mean + half_width, n, unit, se=se, df=df)
 
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from selfprobe.stats.draws import p_among_draws
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, t_quantile, undefined
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -120,14 +119,13 @@ def _with_interval(
     (Satterthwaite).
     """
     variance = float(sum(part for part, _ in parts))
-    smallest_freedom = min(degrees for _, degrees in parts)
-    freedom = float(smallest_freedom)
+    df = float(min(part_df for _, part_df in parts))
     if variance > 0:
-        freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+        df = variance**2 / sum(part**2 / part_df for part, part_df in parts)
     standard_error = float(np.sqrt(variance))
-    half_width = float(stats.t.ppf(0.975, freedom)) * standard_error
+    half_width = t_quantile(df) * standard_error
     low, high = value - half_width, value + half_width
-    return Estimate(value, low, high, count, unit, se=standard_error, df=freedom)
+    return Estimate(value, low, high, count, unit, se=standard_error, df=df)
 
 
 def sign_test(scores: Floats, passing: Flags, rng: np.random.Generator) -> Floats:

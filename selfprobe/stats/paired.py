@@ -11,6 +11,7 @@ from selfprobe.stats.estimate import (
     Estimate,
     clustered_mean,
     effective,
+    t_quantile,
     two_sided,
     two_sided_p,
 )
@@ -52,7 +53,7 @@ class Change:
         if not self.known:
             return math.nan
         df = self.estimate.df
-        critical_t = -float(special.stdtrit(df, TWO_SIDED / 2 / tests))
+        critical_t = t_quantile(df, TWO_SIDED / 2 / tests)
         expected_t = smallest * math.sqrt(self.known)
         return float(special.stdtr(df, expected_t - critical_t))
 

@@ -11,11 +11,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.draws import of_unit_length, p_among_draws, p_of_largest
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, t_quantile, undefined
 
 FEWEST_CLUSTERS = 6
 """Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
@@ -497,7 +496,7 @@ def _left_out_interval(
     deviations = log_logs - log_logs.mean(axis=0)
     squared_deviations = (deviations**2).sum(axis=0)
     standard_error = np.sqrt((cluster_count - 1) / cluster_count * squared_deviations)
-    half_width = -float(special.stdtrit(cluster_count - 1, 0.025)) * standard_error
+    half_width = t_quantile(cluster_count - 1) * standard_error
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = np.log(-np.log(1 - share))
         low = 1 - np.exp(-np.exp(centre - half_width))
