@@ -23,7 +23,12 @@ from transformers.cache_utils import DynamicLayer
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
-from selfprobe.mechanism.lower_blocks import hidden_of, recorded_passes, replayed_passes
+from selfprobe.mechanism.lower_blocks import (
+    hidden_of,
+    recorded_passes,
+    replayed_passes,
+    with_hidden,
+)
 from selfprobe.probes.forward import MODEL_FAILURES, model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
 from selfprobe.probes.tokens import opened_chat, opened_conversation
@@ -337,8 +342,7 @@ class AskedModel:
             hidden = hidden_of(output)
             vectors = injection.vectors.to(hidden.device, hidden.dtype)
             marked = marks.to(hidden.device, hidden.dtype)
-            hidden = hidden + vectors[:, None, :] * marked[:, :, None]
-            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+            return with_hidden(output, hidden + vectors[:, None, :] * marked[:, :, None])
 
         block = decoder_blocks(self.judge.model)[injection.block]
         handle = block.register_forward_hook(hook)

@@ -33,6 +33,7 @@ from typing_extensions import override
 from selfprobe.errors import one_line, warn_once
 from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
 from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
+from selfprobe.mechanism.lower_blocks import hidden_of, with_hidden
 from selfprobe.probes.model import LocalModel, decoder_blocks, model_not_loaded, weights_source
 from selfprobe.probes.probe_file import load_probe
 
@@ -222,7 +223,7 @@ class SteeredAPI(HuggingFaceAPI):
 
         def add_vector(_module: Any, _inputs: Any, output: Any) -> Any:
             nonlocal prompt_length
-            states = output[0] if isinstance(output, tuple) else output
+            states = hidden_of(output)
             is_prompt = states.shape[1] > 1
             if is_prompt:
                 prompt_length = float(states[:, 1:].float().norm(dim=-1).mean())
@@ -230,7 +231,7 @@ class SteeredAPI(HuggingFaceAPI):
             steered = states + addition
             if is_prompt:
                 steered[:, 0] = states[:, 0]
-            return (steered, *output[1:]) if isinstance(output, tuple) else steered
+            return with_hidden(output, steered)
 
         handle = decoder_blocks(self.weights)[block].register_forward_hook(add_vector)
         try:
