@@ -17,8 +17,10 @@ from scipy import special
 from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import (
     FEW_CLUSTERS,
+    BoolArray,
     Estimate,
     FloatArray,
+    IntArray,
     bootstrap,
     clustered_mean,
     t_quantile,
@@ -27,7 +29,6 @@ from selfprobe.stats.estimate import (
     wilson,
 )
 
-BoolArray = npt.NDArray[np.bool_]
 STATED_BINS = 10
 """Number of bins of stated probabilities, in the expected calibration error and its figure."""
 
@@ -201,7 +202,7 @@ def agreement_p(
     return min(1.0, 2 * min(between_p, within_p))
 
 
-def _exchange_p(deviations: FloatArray, values: FloatArray, orders: npt.NDArray[np.intp]) -> float:
+def _exchange_p(deviations: FloatArray, values: FloatArray, orders: IntArray) -> float:
     """Share of orders of the values, the real one included, whose product with the deviations is as
     large.
     """
@@ -210,7 +211,7 @@ def _exchange_p(deviations: FloatArray, values: FloatArray, orders: npt.NDArray[
     return float(p_among_draws(reached_count, len(orders)))
 
 
-def mcnemar(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
+def mcnemar(first: BoolArray, second: BoolArray) -> float:
     """McNemar's exact p that both say yes equally often, `[row]`; NaN without rows."""
     if not len(first):
         return math.nan
@@ -386,7 +387,7 @@ def _jackknife(
     if cluster_count < 2:
         return math.nan, cluster_count
 
-    def jackknife_error(unit_of_row: npt.NDArray[np.intp], unit_count: int) -> float:
+    def jackknife_error(unit_of_row: IntArray, unit_count: int) -> float:
         sums_by_unit = np.stack(
             [np.bincount(unit_of_row, column, minlength=unit_count) for column in rows.T], axis=1
         )
@@ -449,7 +450,7 @@ def ece(
     return Estimate(value, low, min(1.0, high), cluster_count, unit)
 
 
-def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
+def equal_mass(stated: npt.ArrayLike, bins: int) -> IntArray:
     """The bin of each of `stated  # [row]`: 0, 1, …, of equal mass as far as ties stay together.
 
     A cut that would part a tie moves to the nearer end of it, and is left out where a bin would

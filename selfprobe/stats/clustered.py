@@ -17,8 +17,10 @@ from scipy import special
 from selfprobe.stats.estimate import (
     FEW_CLUSTERS,
     ROUNDING_VARIANCE,
+    BoolArray,
     Estimate,
     FloatArray,
+    IntArray,
     bell_mccaffrey,
     cluster_errors,
     clustered_mean,
@@ -27,8 +29,6 @@ from selfprobe.stats.estimate import (
     t_quantile,
     undefined,
 )
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def clustered_auroc(
 
 
 def _sums_by_cluster(
-    inverse: npt.NDArray[np.intp], row_errors: FloatArray, rows: BoolArray, cluster_count: int
+    inverse: IntArray, row_errors: FloatArray, rows: BoolArray, cluster_count: int
 ) -> FloatArray:
     sums = np.bincount(inverse[rows], row_errors[rows], minlength=cluster_count)
     return np.asarray(sums, dtype=float)

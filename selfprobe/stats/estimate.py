@@ -21,6 +21,8 @@ import numpy.typing as npt
 from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 FEW_CLUSTERS = 6
 """Number of clusters below which equal clusters may be chance: a variance is then at least that of
@@ -31,7 +33,7 @@ ROUNDING_VARIANCE = 1e-24
 
 
 def cluster_errors(
-    errors: FloatArray, inverse: npt.NDArray[np.intp], cluster_count: int = 0
+    errors: FloatArray, inverse: IntArray, cluster_count: int = 0
 ) -> tuple[FloatArray, FloatArray]:
     """Contribution of each cluster to the error of a mean, and its share of the rows, [cluster].
 
@@ -97,7 +99,7 @@ def bell_mccaffrey(row_shares: FloatArray) -> float:
     return 1 / float(row_shares @ row_shares + spread.sum() ** 2 - spread @ spread)
 
 
-def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
+def effective(scores: FloatArray, inverse: IntArray) -> float:
     """Number of independent scores in [0, 1] that would say as much about the mean as these in
     their clusters.
 
@@ -291,7 +293,7 @@ def _are_equal(draws_of_kinds: Sequence[FloatArray], value: float) -> bool:
 def _draws(
     statistic: Callable[..., Any],
     data: Sequence[npt.NDArray[Any]],
-    inverse: npt.NDArray[np.intp],
+    inverse: IntArray,
     rng: np.random.Generator,
     resamples: int,
     of_means: bool,
@@ -313,13 +315,11 @@ def _draws(
     return np.array(values, dtype=float)
 
 
-def _canonical(
-    data: Sequence[npt.NDArray[Any]], inverse: npt.NDArray[np.intp]
-) -> npt.NDArray[np.intp]:
+def _canonical(data: Sequence[npt.NDArray[Any]], inverse: IntArray) -> IntArray:
     """Order of the rows by cluster and values, which does not depend on the order in which they
     came.
     """
-    sort_keys: list[npt.NDArray[np.intp]] = []
+    sort_keys: list[IntArray] = []
     for array in data:
         axis = 0 if array.ndim > 1 else None
         codes = np.unique(array, axis=axis, return_inverse=True)[1]
@@ -623,8 +623,6 @@ def two_sided_p(t: float, df: float) -> float:
 # ---- AUROC of scores for two classes, accuracies and F1 of verdicts: fast enough to bootstrap Each
 # is a function of arrays with one entry a row; the probes' tables ask for many columns or shuffles
 # at a time, for which `auroc_table` and `f1_of_counts` compute the same numbers.
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def auroc(positive: BoolArray, scores: FloatArray) -> float:

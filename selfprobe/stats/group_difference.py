@@ -20,11 +20,10 @@ import numpy.typing as npt
 
 from selfprobe.stats.clustered import clustered_share, difference
 from selfprobe.stats.draws import of_unit_length, p_of_largest
-from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, FloatArray
+from selfprobe.stats.estimate import FEW_CLUSTERS, BoolArray, Estimate, FloatArray, IntArray
 
 DIFFERENCE_DRAWS = 999
 """Number of draws of signs, or of exchanges."""
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def feature_differences(
 def _largest_p(
     feature_rows: FloatArray,
     in_first: BoolArray,
-    cluster_indices: npt.NDArray[np.intp],
+    cluster_indices: IntArray,
     rng: np.random.Generator,
     draws: int,
 ) -> FloatArray:
@@ -131,7 +130,7 @@ def _largest_p(
     return _exchange_p(cluster_shares, of_first, rng, draws)
 
 
-def _rows_by_group(in_first: BoolArray, cluster_indices: npt.NDArray[np.intp]) -> FloatArray:
+def _rows_by_group(in_first: BoolArray, cluster_indices: IntArray) -> FloatArray:
     """Number of rows of the first and of the second group in each cluster, [group, cluster]."""
     cluster_count = int(cluster_indices.max()) + 1
     first_counts = np.bincount(cluster_indices, in_first, minlength=cluster_count)
@@ -140,13 +139,13 @@ def _rows_by_group(in_first: BoolArray, cluster_indices: npt.NDArray[np.intp]) -
 
 
 def _pairs_by_size(
-    first_clusters: npt.NDArray[np.intp],
-    second_clusters: npt.NDArray[np.intp],
+    first_clusters: IntArray,
+    second_clusters: IntArray,
     cluster_sizes: FloatArray,
 ) -> dict[int, int]:
     """Cluster → its pair: the largest cluster of either group, then the next one of either."""
 
-    def largest_first(clusters: npt.NDArray[np.intp]) -> list[int]:
+    def largest_first(clusters: IntArray) -> list[int]:
         return sorted(map(int, clusters), key=lambda cluster: (-cluster_sizes[cluster], cluster))
 
     paired_clusters = zip(
@@ -162,7 +161,7 @@ def _pairs_by_size(
 def _paired_p(
     feature_rows: FloatArray,
     in_first: BoolArray,
-    pairs: npt.NDArray[np.intp],
+    pairs: IntArray,
     rng: np.random.Generator,
     draws: int,
 ) -> FloatArray:
@@ -189,10 +188,10 @@ def _sign_p(share_differences: FloatArray, rng: np.random.Generator, draws: int)
 def _balanced_rows(
     feature_rows: FloatArray,
     in_first: BoolArray,
-    cluster_indices: npt.NDArray[np.intp],
+    cluster_indices: IntArray,
     smaller_counts: FloatArray,
     rng: np.random.Generator,
-) -> npt.NDArray[np.intp]:
+) -> IntArray:
     """Indices of as many rows of either group of a cluster as the smaller one has, whatever the
     order of the rows.
     """

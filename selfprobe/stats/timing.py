@@ -14,7 +14,14 @@ import numpy.typing as npt
 
 from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.draws import of_unit_length, p_among_draws, p_of_largest
-from selfprobe.stats.estimate import Estimate, FloatArray, t_quantile, undefined
+from selfprobe.stats.estimate import (
+    BoolArray,
+    Estimate,
+    FloatArray,
+    IntArray,
+    t_quantile,
+    undefined,
+)
 
 FEWEST_CLUSTERS = 6
 """Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
@@ -184,8 +191,8 @@ class _ShapeProducts:
 
 def _shape_products(
     values: FloatArray,
-    is_known: npt.NDArray[np.bool_],
-    cluster_indices: npt.NDArray[np.intp],
+    is_known: BoolArray,
+    cluster_indices: IntArray,
     shape_values: FloatArray,
     *,
     from_zero: bool,
@@ -208,9 +215,7 @@ def _shape_products(
     return _ShapeProducts(with_curves, curve_counts, between_shapes)
 
 
-def _without_level(
-    rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool
-) -> FloatArray:
+def _without_level(rows: FloatArray, is_known: BoolArray, *, from_zero: bool) -> FloatArray:
     """Rows with 0 where nothing is known and, unless they start from zero, without their means."""
     filled_rows = np.where(is_known, rows, 0.0)
     if from_zero:
@@ -286,7 +291,7 @@ def _share_that_reaches(drawn: FloatArray, real: float) -> float:
 
 
 def _shape_p_values(
-    products: _ShapeProducts, step_indices: npt.NDArray[np.intp], signs: FloatArray
+    products: _ShapeProducts, step_indices: IntArray, signs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """For each shape the p that it is the truth: against every step, and against every shape."""
     gram = products.gram
@@ -317,7 +322,7 @@ def _shape_p_values(
 
 def _step_interval(
     products: _ShapeProducts,
-    step_indices: npt.NDArray[np.intp],
+    step_indices: IntArray,
     rng: np.random.Generator,
     draws: int,
 ) -> tuple[float, float]:
@@ -479,7 +484,7 @@ def first_time(
 def _left_out_interval(
     at_risk: FloatArray,
     has_event: FloatArray,
-    cluster_indices: npt.NDArray[np.intp],
+    cluster_indices: IntArray,
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from selfprobe.mechanism.injection_prompts import (
     FACTS,
@@ -29,10 +28,7 @@ from selfprobe.stats.claim import (
     outcome_if,
     remedy_unless_met,
 )
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, clustered_mean, undefined
 
 SMALLEST_SIGNAL = 0.3
 """Smallest addition to a signal that matters, in log-odds."""
@@ -57,15 +53,15 @@ FRAMES = tuple(NAMING_QUESTIONS)
 class Signals:
     """Signals of all questions of readings: half the difference of a question and its negation."""
 
-    own: Floats
+    own: FloatArray
     """About itself, [..., wording], means over the orders of the answers."""
-    other: Floats
+    other: FloatArray
     """About another assistant, [..., wording]."""
-    facts: Floats
+    facts: FloatArray
     """[..., fact]."""
 
 
-def signals_of(log_odds: Floats) -> Signals:
+def signals_of(log_odds: FloatArray) -> Signals:
     """Signals from log-odds of Yes [..., question], in the order of `yes_no_questions`."""
     shape = (*log_odds.shape[:-1], len(WORDINGS), len(ORDERS), 2)
     own = log_odds[..., :OWN_QUESTIONS].reshape(shape)
@@ -82,13 +78,13 @@ def signals_of(log_odds: Floats) -> Signals:
 class PlainReadings:
     """Readings without a vector, one a text."""
 
-    log_odds: Floats
+    log_odds: FloatArray
     """[text, question]."""
-    masses: Floats
+    masses: FloatArray
     """[text, question]."""
-    names: Floats
+    names: FloatArray
     """[text, frame, word]."""
-    neutral: Floats
+    neutral: FloatArray
     """[text]."""
 
 
@@ -104,13 +100,13 @@ class InjectionReadings:
     vector_kinds: tuple[str, ...]
     cells: tuple[tuple[int, float], ...]
     """Block and dose of each cell."""
-    log_odds: Floats
+    log_odds: FloatArray
     """[note, cell, vector, question]."""
-    masses: Floats
+    masses: FloatArray
     """[note, cell, vector, question]."""
-    names: Floats
+    names: FloatArray
     """[note, cell, vector, frame, word]."""
-    neutral: Floats
+    neutral: FloatArray
     """[note, cell, vector]."""
     clean: PlainReadings
     """Without a vector: first the notes that are read under vectors, then further ones."""
@@ -118,7 +114,7 @@ class InjectionReadings:
     """Odd texts, without a vector."""
     written: PlainReadings
     """The thought as text, by concept and then note."""
-    reader: Floats | None = None
+    reader: FloatArray | None = None
     """Log-probabilities [text, word] of a reader of what was written under each concept, at the
     cell `naming_cell`.
     """
@@ -171,7 +167,7 @@ class InjectionNumbers:
         self.seed = seed
 
     @cached_property
-    def slopes(self) -> Floats:
+    def slopes(self) -> FloatArray:
         """How much of the facts' signals is left, [note, cell, vector]."""
         signals = signals_of(self.readings.log_odds)
         return injection.fact_slopes(signals.facts, self._clean_signals.facts)
@@ -182,7 +178,7 @@ class InjectionNumbers:
         return signals_of(self.readings.clean.log_odds[: self.readings.note_count])
 
     @cached_property
-    def scores(self) -> Floats:
+    def scores(self) -> FloatArray:
         """Noticing scores, [cell, vector, note, wording]."""
         signals = signals_of(self.readings.log_odds)
         clean = self._clean_signals
@@ -215,14 +211,14 @@ class InjectionNumbers:
         return gates
 
     @property
-    def passing(self) -> Flags:
+    def passing(self) -> BoolArray:
         """Cells that may decide, [cell]."""
         return np.array([gate.passes for gate in self.gates], dtype=bool)
 
     # ---- noticing
 
     @cached_property
-    def noticing_p_values(self) -> Floats:
+    def noticing_p_values(self) -> FloatArray:
         """p of noticing at each cell, with the choice of the cell taken into account."""
         concept_scores = self.scores[:, : self.readings.concept_count].mean(axis=(2, 3))
         return injection.sign_test(concept_scores, self.passing, np.random.default_rng(self.seed))
@@ -260,7 +256,7 @@ class InjectionNumbers:
         return injection.crossed_mean(self._odd_scores, unit="text")
 
     @cached_property
-    def _odd_scores(self) -> Floats:
+    def _odd_scores(self) -> FloatArray:
         return _plain_scores(self.readings.odd, self._clean_signals)
 
     @cached_property
@@ -287,17 +283,17 @@ class InjectionNumbers:
 
     # ---- naming
 
-    def name_log_probs(self, frame: Frame) -> Floats:
+    def name_log_probs(self, frame: Frame) -> FloatArray:
         """Log-probabilities of concepts as words, [cell, injected concept, named concept]; means
         over notes.
         """
         count = self.readings.concept_count
         names = self.readings.names[:, :, :count, FRAMES.index(frame), :count]
-        log_probs: Floats = names.mean(axis=0)
+        log_probs: FloatArray = names.mean(axis=0)
         return log_probs
 
     @cached_property
-    def naming_p_values(self) -> Floats:
+    def naming_p_values(self) -> FloatArray:
         """p of naming at each cell, with the choice of the cell taken into account."""
         rng = np.random.default_rng(self.seed)
         return injection.name_test(self.name_log_probs(Frame.OWN), self.passing, rng)
@@ -311,7 +307,7 @@ class InjectionNumbers:
         """How much more probable each concept's own name is at a cell."""
         return self._by_concept(injection.own_names(self.name_log_probs(frame))[cell])
 
-    def _by_concept(self, values: Floats) -> Estimate:
+    def _by_concept(self, values: FloatArray) -> Estimate:
         concepts = list(self.readings.concepts)
         return clustered_mean(values, concepts, unit=UNIT, interval="t")
 
@@ -327,11 +323,11 @@ class InjectionNumbers:
         return self._by_concept(self._reader_names)
 
     @property
-    def _reader_names(self) -> Floats:
+    def _reader_names(self) -> FloatArray:
         readings = self.readings
         assert readings.reader is not None, "the reader is asked before the page"
         reader_log_probs = readings.reader[None, :, : readings.concept_count]
-        names: Floats = injection.own_names(reader_log_probs)[0]
+        names: FloatArray = injection.own_names(reader_log_probs)[0]
         return names
 
     @property
@@ -356,7 +352,10 @@ class InjectionNumbers:
 
 
 def shown_cell(
-    passing: Flags, p_values: Floats, estimate_at: Callable[[int], Estimate], smallest: float
+    passing: BoolArray,
+    p_values: FloatArray,
+    estimate_at: Callable[[int], Estimate],
+    smallest: float,
 ) -> int:
     """The cell to show: of significant ones whose effect matters that with the largest; without
     any the one at which most may be missed; −1 where none can be asked.
@@ -372,7 +371,7 @@ def shown_cell(
     return max(cells, key=lambda cell: estimate_at(cell).high)
 
 
-def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
+def _plain_scores(readings: PlainReadings, clean: Signals) -> FloatArray:
     """Noticing scores of texts without a vector [text, 1, wording], against the mean of clean
     notes.
     """
@@ -509,7 +508,7 @@ def facts_check(gates: Sequence[Gate]) -> Check:
     )
 
 
-def asked_check(passing_cells: Flags) -> Check:
+def asked_check(passing_cells: BoolArray) -> Check:
     """The requirement that the model can still be asked at one cell at least."""
     passing = int(passing_cells.sum())
     count = len(passing_cells)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from selfprobe.mechanism.injection_prompts import WHICH_SENTENCE
 from selfprobe.stats import injection
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
-from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, clustered_mean
 from selfprobe.studies.inject_numbers import (
     LEAST_MASS,
     LEAST_MASS_SHARE,
@@ -28,9 +28,6 @@ from selfprobe.studies.inject_numbers import (
     place_details,
     shown_cell,
 )
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 SMALLEST_LOCATING = 0.3
 """Smallest addition to the log-probability of the disturbed sentence that matters."""
@@ -46,17 +43,17 @@ class SentenceReadings:
     concepts: tuple[str, ...]
     cells: tuple[tuple[int, float], ...]
     """Block and dose of each cell."""
-    log_probs: Floats
+    log_probs: FloatArray
     """Log-probabilities of sentences' numbers, [note, cell, vector, disturbed sentence, question,
     named sentence]; concepts first.
     """
-    masses: Floats
+    masses: FloatArray
     """Probabilities of all numbers, [note, cell, vector, disturbed sentence, question]."""
-    clean_log_probs: Floats
+    clean_log_probs: FloatArray
     """Without a vector, [note, question, named sentence]."""
-    clean_masses: Floats
+    clean_masses: FloatArray
     """[note, question]."""
-    written_log_probs: Floats
+    written_log_probs: FloatArray
     """Where a thought is written into a sentence, [concept, note, question, named sentence]."""
     written_sentences: npt.NDArray[np.intp]
     """The sentence that holds each concept's thought, from 0."""
@@ -80,7 +77,7 @@ class SentenceNumbers:
         self.seed = seed
 
     @cached_property
-    def _scores(self) -> Floats:
+    def _scores(self) -> FloatArray:
         """How much more probable the disturbed sentence is at each question, [cell, vector, note,
         question]; means over the sentences.
         """
@@ -88,31 +85,31 @@ class SentenceNumbers:
         *shape, sentences, _ = by_question.shape
         matrices = by_question.reshape(-1, sentences, sentences)
         scores = injection.own_names(matrices).mean(axis=1).reshape(shape)
-        by_cell: Floats = np.moveaxis(scores, 0, 2)
+        by_cell: FloatArray = np.moveaxis(scores, 0, 2)
         return by_cell
 
-    def scores_at(self, cell: int, *, longest: bool = False) -> Floats:
+    def scores_at(self, cell: int, *, longest: bool = False) -> FloatArray:
         """Scores [vector, note, wording] at "which one?", or at "which is the longest?"."""
         questions = slice(WHICH_COUNT, None) if longest else slice(None, WHICH_COUNT)
-        scores: Floats = self._scores[cell][..., questions]
+        scores: FloatArray = self._scores[cell][..., questions]
         return scores
 
     @cached_property
-    def masses(self) -> Floats:
+    def masses(self) -> FloatArray:
         """Probability of all numbers at "which one?" under concepts, [cell]."""
         masses = self.readings.masses[:, :, : self.readings.concept_count, :, :WHICH_COUNT]
-        means: Floats = masses.mean(axis=(0, 2, 3, 4))
+        means: FloatArray = masses.mean(axis=(0, 2, 3, 4))
         return means
 
     @property
-    def passing(self) -> Flags:
+    def passing(self) -> BoolArray:
         """Cells that may decide, [cell]."""
         clean_mass = float(self.readings.clean_masses[:, :WHICH_COUNT].mean())
-        passing: Flags = self.masses >= max(LEAST_MASS, LEAST_MASS_SHARE * clean_mass)
+        passing: BoolArray = self.masses >= max(LEAST_MASS, LEAST_MASS_SHARE * clean_mass)
         return passing
 
     @cached_property
-    def p_values(self) -> Floats:
+    def p_values(self) -> FloatArray:
         """p of locating at each cell, with the choice of the cell taken into account."""
         scores = self._scores[:, : self.readings.concept_count].mean(axis=2)
         differences = scores[..., :WHICH_COUNT] - scores[..., WHICH_COUNT:]
