@@ -173,7 +173,7 @@ def agreement_p(
     Args:
         a: Verdicts of the one, [row].
         b: Verdicts of the other, [row].
-        clusters: The source, or other unit, of each row; at least FEW (six).
+        clusters: The source, or other unit, of each row; at least FEW_CLUSTERS (six).
         rng: Generator of the exchanges.
         draws: Number of exchanges.
     """
@@ -344,7 +344,7 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
         x_deviations * x_deviations,
         x_deviations * y_deviations,
     ]
-    standard_error, cluster_count = _jackknife(_slope, np.stack(summands, axis=1), clusters)
+    standard_error, cluster_count = _jackknife_error(_slope, np.stack(summands, axis=1), clusters)
     p = math.nan
     if standard_error > 0:
         p = two_sided_p(fit.slope / standard_error, cluster_count - 1)
@@ -368,12 +368,12 @@ def _slope(sums: FloatArray) -> FloatArray:
     return np.asarray((n * xy - x * y) / positive_spread)
 
 
-def _jackknife(
+def _jackknife_error(
     statistic: Callable[[FloatArray], FloatArray], rows: FloatArray, clusters: npt.ArrayLike
 ) -> tuple[float, int]:
     """Standard error of a statistic of sums over rows, and the number of clusters.
 
-    Each cluster is left out in turn; of fewer than FEW clusters the error is at least that from
+    Each cluster is left out in turn; of fewer than FEW_CLUSTERS the error is at least that from
     leaving out each row. NaN with one cluster, where the statistic needs one of them to be defined,
     and where nothing varies.
 
@@ -387,7 +387,7 @@ def _jackknife(
     if cluster_count < 2:
         return math.nan, cluster_count
 
-    def jackknife_error(unit_of_row: IntArray, unit_count: int) -> float:
+    def error_without_each(unit_of_row: IntArray, unit_count: int) -> float:
         sums_by_unit = np.stack(
             [np.bincount(unit_of_row, column, minlength=unit_count) for column in rows.T], axis=1
         )
@@ -395,9 +395,9 @@ def _jackknife(
         squares = np.square(values - values.mean())
         return float(np.sqrt((unit_count - 1) / unit_count * squares.sum()))
 
-    standard_error = jackknife_error(cluster_of_row, cluster_count)
+    standard_error = error_without_each(cluster_of_row, cluster_count)
     if cluster_count < FEW_CLUSTERS and not math.isnan(standard_error):
-        row_error = jackknife_error(np.arange(len(rows)), len(rows))
+        row_error = error_without_each(np.arange(len(rows)), len(rows))
         standard_error = float(np.fmax(standard_error, row_error))
     if not standard_error > 1e-12:
         standard_error = math.nan
@@ -436,7 +436,9 @@ def ece(
     squared = float(np.maximum(0.0, _squared_ece(rows.sum(axis=0))))  # NaN stays NaN
     value = math.sqrt(squared)
 
-    squared_error, cluster_count = _jackknife(partial(_squared_ece, few="skip"), rows, clusters)
+    squared_error, cluster_count = _jackknife_error(
+        partial(_squared_ece, few="skip"), rows, clusters
+    )
     if math.isnan(squared_error) or math.isnan(squared):
         return undefined(
             f"no interval from {cluster_count} {unit}s that are alike",

@@ -10,9 +10,9 @@ from scipy import special
 from selfprobe.stats.estimate import (
     Estimate,
     clustered_mean,
-    effective,
+    effective_size,
+    p_of_mean,
     t_quantile,
-    two_sided,
     two_sided_p,
 )
 
@@ -137,14 +137,14 @@ def change(
     new_mean = float(new_scores.mean()) if len(labels) else math.nan
 
     differences = new_scores - old_scores
-    cluster_codes = np.unique(labels, return_inverse=True)[1]
-    cluster_means = np.bincount(cluster_codes, differences) / np.bincount(cluster_codes)
+    cluster_of_row = np.unique(labels, return_inverse=True)[1]
+    cluster_means = np.bincount(cluster_of_row, differences) / np.bincount(cluster_of_row)
     moved_count = 0
     if len(labels):
         moved_count = int(np.sum(np.abs(cluster_means - np.median(cluster_means)) > MEAN_TIE))
     if moved_count >= FEWEST_CHANGED_CLUSTERS:
         by_t = clustered_mean(differences, labels, unit=unit, interval="t")
-        return Change(old_mean, new_mean, by_t, two_sided(by_t), by_t.se**-2)
+        return Change(old_mean, new_mean, by_t, p_of_mean(by_t), by_t.se**-2)
 
     unscaled = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
     estimate = replace(
@@ -157,7 +157,7 @@ def change(
     if math.isnan(estimate.low):
         return Change(old_mean, new_mean, estimate, math.nan, 0.0)
     cluster_spread = float(cluster_means.std()) / scale
-    known = effective((differences / scale + 1) / 2, cluster_codes)
+    known = effective_size((differences / scale + 1) / 2, cluster_of_row)
     p = two_sided_p(unscaled.value * math.sqrt(known), unscaled.df)
     return Change(
         old_mean,

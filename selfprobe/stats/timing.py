@@ -128,10 +128,10 @@ def rise_in(
         reason = "nothing changes" if from_zero else f"no {unit} has a second turn to compare"
         return _no_rise(reason, 0, unit)
 
-    cluster_indices = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
+    cluster_of_curve = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
     shapes, shape_values = _rise_shapes(positions, from_zero=from_zero)
     products = _shape_products(
-        values[is_useful], is_known[is_useful], cluster_indices, shape_values, from_zero=from_zero
+        values[is_useful], is_known[is_useful], cluster_of_curve, shape_values, from_zero=from_zero
     )
     return _rise_from(products, shapes, positions, rng=rng, unit=unit, draws=draws)
 
@@ -192,13 +192,13 @@ class _ShapeProducts:
 def _shape_products(
     values: FloatArray,
     is_known: BoolArray,
-    cluster_indices: IntArray,
+    cluster_of_curve: IntArray,
     shape_values: FloatArray,
     *,
     from_zero: bool,
 ) -> _ShapeProducts:
     centred_curves = _without_level(values, is_known, from_zero=from_zero)
-    members = np.eye(int(cluster_indices.max()) + 1)[cluster_indices]  # [curve, cluster]
+    members = np.eye(int(cluster_of_curve.max()) + 1)[cluster_of_curve]  # [curve, cluster]
     patterns, pattern_by_curve = np.unique(is_known, axis=0, return_inverse=True)
     pattern_by_curve = pattern_by_curve.ravel()
     shape_count = len(shape_values)
@@ -359,10 +359,10 @@ def largest_p(
         draws: Number of draws.
     """
     unit_values = np.asarray(values, dtype=float)
-    distinct_clusters, cluster_indices = np.unique(np.asarray(clusters), return_inverse=True)
+    distinct_clusters, cluster_of_unit = np.unique(np.asarray(clusters), return_inverse=True)
     if len(distinct_clusters) < FEWEST_CLUSTERS:
         return np.full(unit_values.shape[1], math.nan)
-    members = np.eye(len(distinct_clusters))[cluster_indices]  # [unit, cluster]
+    members = np.eye(len(distinct_clusters))[cluster_of_unit]  # [unit, cluster]
     cluster_sums = members.T @ unit_values
     scaled_sums = of_unit_length(cluster_sums)
     signs = rng.choice([-1.0, 1.0], size=(draws, len(distinct_clusters)))
@@ -458,21 +458,21 @@ def first_time(
     low = 1 - np.asarray(interval.high.probabilities)
     high = 1 - np.asarray(interval.low.probabilities)
 
-    cluster_indices = np.arange(unit_count)
+    cluster_of_unit = np.arange(unit_count)
     if clusters is not None:
-        cluster_indices = np.unique(np.asarray(clusters), return_inverse=True)[1]
+        cluster_of_unit = np.unique(np.asarray(clusters), return_inverse=True)[1]
     for index in np.flatnonzero(np.isnan(low) | np.isnan(high)):
         nothing_happened = share[index] < 0.5
-        counted_clusters = cluster_indices
+        counted_clusters = cluster_of_unit
         if nothing_happened:
-            counted_clusters = cluster_indices[at_risk[:, index]]
+            counted_clusters = cluster_of_unit[at_risk[:, index]]
         # The exact interval, as of the share over all turns.
         largest_share = 1 - 0.025 ** (1 / len(np.unique(counted_clusters)))
         low[index] = 0.0 if nothing_happened else 1 - largest_share
         high[index] = largest_share if nothing_happened else 1.0
-    if 1 < int(cluster_indices.max()) + 1 < unit_count:
+    if 1 < int(cluster_of_unit.max()) + 1 < unit_count:
         cluster_low, cluster_high = _left_out_interval(
-            at_risk.astype(float), has_event_at.astype(float), cluster_indices, share
+            at_risk.astype(float), has_event_at.astype(float), cluster_of_unit, share
         )
         low = np.fmin(low, cluster_low)
         high = np.fmax(high, cluster_high)
@@ -484,14 +484,14 @@ def first_time(
 def _left_out_interval(
     at_risk: FloatArray,
     has_event: FloatArray,
-    cluster_indices: IntArray,
+    cluster_of_unit: IntArray,
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing,
     or all, happened; from `at_risk` and `has_event  # [unit, time]`.
     """
-    cluster_count = int(cluster_indices.max()) + 1
-    members = np.eye(cluster_count)[cluster_indices]  # [unit, cluster]
+    cluster_count = int(cluster_of_unit.max()) + 1
+    members = np.eye(cluster_count)[cluster_of_unit]  # [unit, cluster]
     risk_counts = at_risk.sum(axis=0) - members.T @ at_risk  # [left-out cluster, time]
     event_counts = has_event.sum(axis=0) - members.T @ has_event
     survival = np.cumprod(1 - event_counts / np.maximum(risk_counts, 1), axis=1)
