@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from textwrap import shorten
 from typing import Annotated, Any, ClassVar, Self
 
@@ -24,7 +24,15 @@ from selfprobe.evalawareness_tasks.cue_removal import (
 from selfprobe.page import MOST_FINDINGS, Page, Table, claim_page, folded_list, more_in_tables
 from selfprobe.page.claims import ClaimWords, answered_text
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
+from selfprobe.page.numerals import (
+    interval_text,
+    number,
+    p_digits,
+    p_value,
+    percent,
+    signed_interval,
+    signed_number,
+)
 from selfprobe.page.plots import Picture, interval_rows, row_name
 from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.stats.claim import (
@@ -568,7 +576,7 @@ class ThingEffect:
         Heading(
             "adds to P(evaluation)",
             "Change by taking it out beyond that of controls; n counts independent prompts.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     p: Annotated[
@@ -821,7 +829,7 @@ CUE_WORDS = ClaimWords(
         "beyond_controls": "is not shown to go by any of {count} things ({competitor}; {p})",
         "large_enough": "goes by {what}, not shown to add {smallest}: {difference}",
     },
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     units={
         "answered": answered_text,
         "enough_controls": controls_text,

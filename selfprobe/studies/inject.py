@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, percent, signed_number
+from selfprobe.page.numerals import number, percent, signed_interval, signed_number
 from selfprobe.page.plots import bar_rows, cut_name
 from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate
@@ -690,29 +690,27 @@ class CellRow:
     """What is read at each block and dose."""
 
     block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[
-        float, Heading("dose", "Length of the vector over that of the states.", partial(number))
-    ]
+    dose: Annotated[float, Heading("dose", "Length of the vector over that of the states.", number)]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     noticing: Annotated[
         Estimate,
-        Heading("notices", "Noticing score of concepts.", partial(interval_text, sign=True)),
+        Heading("notices", "Noticing score of concepts.", signed_interval),
     ]
     controls: Annotated[
         Estimate,
         Heading(
             "without a concept",
             "Noticing score of other vectors.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     naming: Annotated[
         Estimate,
-        Heading("names", "Naming score of the thought.", partial(interval_text, sign=True)),
+        Heading("names", "Naming score of the thought.", signed_interval),
     ]
     any_word: Annotated[
         Estimate,
-        Heading("any word", "Naming score of any word.", partial(interval_text, sign=True)),
+        Heading("any word", "Naming score of any word.", signed_interval),
     ]
     lift: Annotated[
         float,
@@ -790,8 +788,6 @@ def vector_rows(numbers: InjectionNumbers) -> list[VectorRow]:
 
 # ---- pages
 
-signal_text = partial(interval_text, sign=True)
-
 
 def _count_text(count: Estimate) -> str:
     return f"{count.value:.0f}"
@@ -828,7 +824,7 @@ NOTICING_WORDS = page.ClaimWords(
     },
     unmet=BLOCKING_UNMET,
     units=BLOCKING_UNITS,
-    write=signal_text,
+    write=signed_interval,
 )
 NAMING_WORDS = page.ClaimWords(
     yes="names the thought: its word gains {effect} {place}; closest: {competitor}",
@@ -845,7 +841,7 @@ NAMING_WORDS = page.ClaimWords(
     },
     unmet=BLOCKING_UNMET,
     units=BLOCKING_UNITS,
-    write=signal_text,
+    write=signed_interval,
 )
 
 
@@ -863,7 +859,7 @@ LOCATING_WORDS = page.ClaimWords(
     },
     unmet={**BLOCKING_UNMET, "can_be_asked": "hardly names a sentence at any block and dose"},
     units=BLOCKING_UNITS,
-    write=signal_text,
+    write=signed_interval,
 )
 
 
@@ -933,16 +929,14 @@ class LocatingRow:
     """What is read at each block and dose where a sentence is to be found."""
 
     block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[
-        float, Heading("dose", "Length of the vector over that of the states.", partial(number))
-    ]
+    dose: Annotated[float, Heading("dose", "Length of the vector over that of the states.", number)]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     which: Annotated[
         Estimate,
         Heading(
             "which one?",
             "Gain of the disturbed sentence, in nats.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     longest: Annotated[
@@ -950,7 +944,7 @@ class LocatingRow:
         Heading(
             "which is longest?",
             "The same where the longest sentence is asked for.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     controls: Annotated[
@@ -958,7 +952,7 @@ class LocatingRow:
         Heading(
             "without a concept",
             "The same of other vectors, asked which one it is.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     which_right: Annotated[

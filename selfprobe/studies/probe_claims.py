@@ -7,13 +7,12 @@ Numbers in, claims out: the tables of a run become `ProbeEvidence`, and that a `
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, number, percent_interval
+from selfprobe.page.numerals import interval_text, number, percent_interval, signed_interval
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
@@ -145,7 +144,7 @@ PROBE_WORDS = ClaimWords(
         ABOVE_SHUFFLED: _NOT_ABOVE,
     },
     units={"is_measured": interval_text, "answer_mass": percent_interval},
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     kind="data sets",
 )
 
@@ -367,7 +366,7 @@ JUDGE_WORDS = ClaimWords(
     unmet=dict.fromkeys(
         _JUDGE_LABELS, "has a judge not shown to be above {competitor}, {difference}"
     ),
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     kind="data sets",
 )
 

@@ -27,7 +27,13 @@ from selfprobe.page import (
 )
 from selfprobe.page.claims import ClaimWords, answered_text
 from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, p_digits, p_value, signed_number
+from selfprobe.page.numerals import (
+    number,
+    p_digits,
+    p_value,
+    signed_interval,
+    signed_number,
+)
 from selfprobe.page.plots import Picture, curves
 from selfprobe.stats.claim import (
     ALPHA,
@@ -583,7 +589,7 @@ TURN_WORDS = ClaimWords(
             "placebo"
         ),
     },
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     units={
         "answered": answered_text,
         "several_turns": clusters_text,

@@ -17,12 +17,11 @@ largest p.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, number, p_value, percent
+from selfprobe.page.numerals import number, p_value, percent, signed_interval
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
@@ -107,7 +106,7 @@ MATRIX_WORDS = ClaimWords(
         "beyond_pairs": "p = {p}, corrected",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
 )
 NEAR_COPY_CAUTION = (
     "A near-copy of {model} that is not here would look the same, and where answers cannot be "
