@@ -191,24 +191,24 @@ class SteeredAPI(HuggingFaceAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        further = dict(config.extra_body or {}).get("steer") or {}
-        if not further and not self.has_dose:
+        call_settings = dict(config.extra_body or {}).get("steer") or {}
+        if not call_settings and not self.has_dose:
             warn_once(
                 f"steered/{self.model_name} has no vector, so it answers as the plain model: give "
                 "-M vector=concept:WORD -M dose=.5, or -M dose=0 where the plain model is meant"
             )
-        steering = self._with_block(Steering.read(further, self.steering))
+        steering = self._with_block(Steering.read(call_settings, self.steering))
         is_greedy = config.temperature == 0
         if is_greedy:
             config = config.model_copy(update={"temperature": None})
         async with self.shared.lock:
-            samples_before = self.do_sample
-            self.do_sample = samples_before and not is_greedy
+            do_sample_before = self.do_sample
+            self.do_sample = do_sample_before and not is_greedy
             try:
                 with self._steered(steering):
                     output: ModelOutput = await super().generate(input, tools, tool_choice, config)
             finally:
-                self.do_sample = samples_before
+                self.do_sample = do_sample_before
         output.metadata = {**(output.metadata or {}), "steer": asdict(steering)}
         return output
 

@@ -43,9 +43,9 @@ LARGEST_TEXT_LOSS = 0.5
 """The gate of a cell: P(Yes) + P(No), and as a share of that without a vector; facts that are right,
 as a share; and nats a token that a neutral text may lose.
 """
-UNIT = "concept"
+CONCEPT_UNIT = "concept"
 OWN_QUESTIONS = len(WORDINGS) * len(ORDERS) * 2
-FRAMES = tuple(NAMING_QUESTIONS)
+NAMING_FRAMES = tuple(NAMING_QUESTIONS)
 """Frames in the order of the readings of names."""
 
 
@@ -230,7 +230,9 @@ class InjectionNumbers:
 
     def noticing(self, cell: int) -> Estimate:
         """Noticing score of concepts at a cell."""
-        return injection.crossed_mean(self.scores[cell, : self.readings.concept_count], unit=UNIT)
+        return injection.crossed_mean(
+            self.scores[cell, : self.readings.concept_count], unit=CONCEPT_UNIT
+        )
 
     def control_noticing(self, cell: int) -> Estimate:
         """Noticing score of vectors without a concept at a cell."""
@@ -242,13 +244,13 @@ class InjectionNumbers:
         """Noticing score of concepts less that of vectors without one."""
         scores = self.scores[cell]
         count = self.readings.concept_count
-        return injection.crossed_difference(scores[:count], scores[count:], unit=UNIT)
+        return injection.crossed_difference(scores[:count], scores[count:], unit=CONCEPT_UNIT)
 
     def beyond_odd_text(self, cell: int) -> Estimate:
         """Noticing score of concepts less that of odd texts."""
         scores = self.scores[cell, : self.readings.concept_count]
         by_wording = scores.mean(axis=1, keepdims=True)
-        return injection.crossed_difference(by_wording, self._odd_scores, unit=UNIT)
+        return injection.crossed_difference(by_wording, self._odd_scores, unit=CONCEPT_UNIT)
 
     @property
     def odd_noticing(self) -> Estimate:
@@ -264,7 +266,7 @@ class InjectionNumbers:
         """Noticing score where the thought is written as text."""
         scores = _plain_scores(self.readings.written, self._clean_signals)
         by_concept = scores.reshape(self.readings.concept_count, -1, scores.shape[-1])
-        return injection.crossed_mean(by_concept, unit=UNIT)
+        return injection.crossed_mean(by_concept, unit=CONCEPT_UNIT)
 
     def lift(self, cell: int) -> float:
         """What the field reports: the change of the log-odds of Yes to "is there a thought in your
@@ -288,7 +290,7 @@ class InjectionNumbers:
         over notes.
         """
         count = self.readings.concept_count
-        names = self.readings.names[:, :, :count, FRAMES.index(frame), :count]
+        names = self.readings.names[:, :, :count, NAMING_FRAMES.index(frame), :count]
         log_probs: FloatArray = names.mean(axis=0)
         return log_probs
 
@@ -309,7 +311,7 @@ class InjectionNumbers:
 
     def _by_concept(self, values: FloatArray) -> Estimate:
         concepts = list(self.readings.concepts)
-        return clustered_mean(values, concepts, unit=UNIT, interval="t")
+        return clustered_mean(values, concepts, unit=CONCEPT_UNIT, interval="t")
 
     def naming_beyond(self, cell: int, frame: Frame) -> Estimate:
         """Naming when asked for its own thought, less naming in another frame."""
@@ -341,7 +343,7 @@ class InjectionNumbers:
         """How well concepts are named that are written as text."""
         readings = self.readings
         count = readings.concept_count
-        names = readings.written.names[:, FRAMES.index(Frame.OWN), :count]
+        names = readings.written.names[:, NAMING_FRAMES.index(Frame.OWN), :count]
         by_note = names.reshape(count, -1, count).mean(axis=1)  # [concept, named concept]
         return self._by_concept(injection.own_names(by_note[None])[0])
 
@@ -534,7 +536,7 @@ def enough_check(count: int) -> Check:
     outcome = outcome_if(count >= LEAST_CONCEPTS)
     return Check(
         "concepts",
-        Estimate(count, count, count, count, UNIT),
+        Estimate(count, count, count, count, CONCEPT_UNIT),
         outcome,
         remedy=remedy_unless_met(outcome, f"give {LEAST_CONCEPTS} concepts or more"),
     )
@@ -555,6 +557,6 @@ def blocked_claim(
     model: str, blocking: Sequence[Check], later: Sequence[str], smallest: float
 ) -> Claim:
     """A claim of a model that cannot be asked: no number is said of what comes after."""
-    nothing = undefined("the model cannot be asked so", unit=UNIT)
+    nothing = undefined("the model cannot be asked so", unit=CONCEPT_UNIT)
     open_checks = [Check(name, nothing, Outcome.OPEN) for name in later]
     return Claim(model, nothing, (*blocking, *open_checks), smallest, {"place": ""})

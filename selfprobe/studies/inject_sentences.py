@@ -17,9 +17,9 @@ from selfprobe.stats import injection
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, clustered_mean
 from selfprobe.studies.inject_numbers import (
+    CONCEPT_UNIT,
     LEAST_MASS,
     LEAST_MASS_SHARE,
-    UNIT,
     asked_check,
     blocked_claim,
     ceiling_check,
@@ -124,7 +124,7 @@ class SentenceNumbers:
     def locating(self, cell: int, *, longest: bool = False) -> Estimate:
         """Score of concepts at "which one?", or at "which is the longest?"."""
         scores = self.scores_at(cell, longest=longest)
-        return injection.crossed_mean(scores[: self.readings.concept_count], unit=UNIT)
+        return injection.crossed_mean(scores[: self.readings.concept_count], unit=CONCEPT_UNIT)
 
     def control_locating(self, cell: int) -> Estimate:
         """Score of vectors without a concept at "which one?"."""
@@ -134,7 +134,7 @@ class SentenceNumbers:
     def beyond_longest(self, cell: int) -> Estimate:
         """Score at "which one?" less that at "which is the longest?", of the same vectors."""
         differences = self.scores_at(cell) - self.scores_at(cell, longest=True)
-        return injection.crossed_mean(differences[: self.readings.concept_count], unit=UNIT)
+        return injection.crossed_mean(differences[: self.readings.concept_count], unit=CONCEPT_UNIT)
 
     def share_right(self, cell: int, *, longest: bool = False) -> float:
         """What others report: how often the disturbed sentence is the likeliest, with the answers'
@@ -156,7 +156,7 @@ class SentenceNumbers:
         gains = gains - gains.mean(axis=-1, keepdims=True)
         concepts = np.arange(readings.concept_count)
         own_gains = gains[concepts, :, :, readings.written_sentences].mean(axis=(1, 2))
-        return clustered_mean(own_gains, list(readings.concepts), unit=UNIT, interval="t")
+        return clustered_mean(own_gains, list(readings.concepts), unit=CONCEPT_UNIT, interval="t")
 
 
 LOCATING_CHECKS = ("signal", "size", "chosen")

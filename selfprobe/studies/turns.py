@@ -495,17 +495,18 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
     )
 
 
-def _lasting_changes(table: pd.DataFrame, place: float) -> tuple[pd.Series, pd.Series]:
-    """Per unit the turns from `place` on less the first turn, and the last turn less those before.
+def _lasting_changes(table: pd.DataFrame, rise_turn: float) -> tuple[pd.Series, pd.Series]:
+    """Per unit the mean of the turns from `rise_turn` on less the first turn, and the last turn less
+    the mean of those before.
 
-    Where nothing stands before `place`, differences of pairs are 0 there. NaN for a unit without a
-    turn on either side, and without a place.
+    Where nothing stands before `rise_turn`, differences of pairs are 0 there. NaN for a unit without
+    a turn on either side, and without a `rise_turn`.
     """
-    if math.isnan(place):
+    if math.isnan(rise_turn):
         unknown = pd.Series(math.nan, index=table.index)
         return unknown, unknown
-    later_turns = table.loc[:, table.columns >= place]
-    earlier_turns = table.loc[:, table.columns < place]
+    later_turns = table.loc[:, table.columns >= rise_turn]
+    earlier_turns = table.loc[:, table.columns < rise_turn]
     last_values = later_turns.ffill(axis=1).iloc[:, -1]
     if earlier_turns.empty:
         return later_turns.mean(axis=1), last_values
