@@ -941,18 +941,15 @@ class _Sheet:
             self.path([(x, y - 4), (x, y + 4)], colour)
 
     def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        self.marks.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
-        )
+        self.marks.append(f'<rect {_box(x, y, width, height)} fill="{colour}"/>')
 
     def cell(self, x: float, y: float, width: float, height: float, colour: str) -> None:
         """A cell of a colour scale, the same on light and dark pages."""
-        shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        self.marks.append(f'<rect {shape} style="fill:{colour}"/>')
+        self.marks.append(f'<rect {_box(x, y, width, height)} style="fill:{colour}"/>')
 
     def frame(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        self.marks.append(f'<rect {shape} fill="none" stroke="{colour}" stroke-width="2"/>')
+        outline = f'fill="none" stroke="{colour}" stroke-width="2"'
+        self.marks.append(f"<rect {_box(x, y, width, height)} {outline}/>")
 
     def hole(self, x: float, y: float, width: float, height: float, *, named: bool) -> None:
         """Mark of a cell without a score."""
@@ -1005,6 +1002,11 @@ HATCHED = (
     f'<rect width="8" height="8" fill="#f3f4f6"/><rect width="2" height="8" fill="{MUTED_COLOUR}" opacity="0.5"/>'
     "</pattern></defs>"
 )
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    """Place and size of a rectangle, as SVG's attributes."""
+    return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
 
 
 def _coordinates(points: Sequence[tuple[float, float]]) -> str:

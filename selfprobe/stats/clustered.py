@@ -26,6 +26,7 @@ from selfprobe.stats.estimate import (
     clustered_mean,
     cr2_variance,
     floored_variance,
+    half_counts_below,
     t_quantile,
     undefined,
 )
@@ -112,8 +113,7 @@ def clustered_share(
     share = float(scores[is_used].mean())
     deviations = scores[is_used] - share
     errors, row_shares = cluster_errors(deviations, cluster_of_row[is_used], len(cluster_names))
-    row_errors = np.zeros(len(scores))
-    row_errors[is_used] = deviations / row_count
+    row_errors = _row_errors(deviations, is_used)
     if n < 2:
         no_interval = undefined(f"no interval from one {unit}", n=n, unit=unit, value=share)
         return Part(no_interval, errors, row_errors)
@@ -142,9 +142,14 @@ def clustered_mean_part(
     cluster_names, cluster_of_row = np.unique(labels, return_inverse=True)
     deviations = scores[is_used] - estimate.value
     errors, _ = cluster_errors(deviations, cluster_of_row[is_used], len(cluster_names))
-    row_errors = np.zeros(len(scores))
-    row_errors[is_used] = deviations / is_used.sum()
-    return Part(estimate, errors, row_errors)
+    return Part(estimate, errors, _row_errors(deviations, is_used))
+
+
+def _row_errors(deviations: FloatArray, is_used: BoolArray) -> FloatArray:
+    """Contribution of every row to the error of a mean over the used ones; 0 of the others."""
+    row_errors = np.zeros(len(is_used))
+    row_errors[is_used] = deviations / len(deviations)
+    return row_errors
 
 
 def clustered_auroc(
@@ -337,9 +342,7 @@ def _placements(
 
 def _share_below(scores: FloatArray, sorted_scores: FloatArray) -> FloatArray:
     """For each score the share of the sorted ones below it, ties half."""
-    below_counts = np.searchsorted(sorted_scores, scores, side="left")
-    not_above_counts = np.searchsorted(sorted_scores, scores, side="right")
-    return np.asarray((below_counts + not_above_counts) / (2 * len(sorted_scores)))
+    return np.asarray(half_counts_below(scores, sorted_scores) / (2 * len(sorted_scores)))
 
 
 def _welch(

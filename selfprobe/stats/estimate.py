@@ -183,6 +183,11 @@ def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = mat
     return Estimate(value, math.nan, math.nan, n, unit, reason)
 
 
+def number_or_nan(value: float | None) -> float:
+    """A score; NaN where it was not given."""
+    return math.nan if value is None else float(value)
+
+
 def shifted(estimate: Estimate, shift: float) -> Estimate:
     """An estimate and its interval, plus a shift."""
     return replace(
@@ -640,9 +645,14 @@ def auroc(positive: BoolArray, scores: FloatArray) -> float:
     pair_count = len(positive_scores) * len(negative_scores)
     if pair_count == 0:
         return math.nan
-    below_counts = np.searchsorted(negative_scores, positive_scores, side="left")
-    not_above_counts = np.searchsorted(negative_scores, positive_scores, side="right")
-    return float((below_counts + not_above_counts).sum() / (2 * pair_count))
+    return float(half_counts_below(positive_scores, negative_scores).sum() / (2 * pair_count))
+
+
+def half_counts_below(scores: FloatArray, sorted_scores: FloatArray) -> IntArray:
+    """Twice the number of sorted scores below each of `scores  # [row]`, where a tie counts half."""
+    below_counts = np.searchsorted(sorted_scores, scores, side="left")
+    not_above_counts = np.searchsorted(sorted_scores, scores, side="right")
+    return np.asarray(below_counts + not_above_counts)
 
 
 def auroc_table(positive: BoolArray, scores: FloatArray) -> FloatArray:

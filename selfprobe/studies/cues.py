@@ -23,7 +23,7 @@ from selfprobe.evalawareness_tasks.cue_removal import (
 )
 from selfprobe.page import MOST_FINDINGS, Page, Table, claim_page, folded_list, more_in_tables
 from selfprobe.page.claims import ClaimWords, answered_text
-from selfprobe.page.columns import Heading, RowTable, columns_of
+from selfprobe.page.columns import RUN_MODEL_HEADING, Heading, RowTable, columns_of
 from selfprobe.page.numerals import (
     interval_text,
     number,
@@ -56,7 +56,7 @@ from selfprobe.stats.edits import (
     least_p_of_thing,
     mean_over_controls,
 )
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, number_or_nan, undefined
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP, UNREAD_ANSWERS_REMEDY
@@ -473,9 +473,7 @@ def possible_tests(cells: Sequence[EditCell]) -> PossibleTests:
 class FormRow:
     """Forms of the prompts."""
 
-    model: Annotated[
-        str, Heading("model", "Model that was asked, with settings that differ between runs.")
-    ]
+    model: Annotated[str, RUN_MODEL_HEADING]
     item: Annotated[str, Heading("prompt", "Id of the prompt.")]
     label: Annotated[str | None, Heading("label", "Label of the prompt: evaluation or deployment.")]
     source: Annotated[
@@ -521,9 +519,7 @@ def form_rows(logs: Logs) -> list[FormRow]:
         details = score.metadata or {}
         metadata = sample.metadata
         units = metadata["units"]
-        p_by_arm = {}
-        for arm_name, stated_p in details["p"].items():
-            p_by_arm[arm_name] = math.nan if stated_p is None else float(stated_p)
+        p_by_arm = {name: number_or_nan(stated_p) for name, stated_p in details["p"].items()}
         unchanged_p = p_by_arm.get(ORIGINAL, math.nan)
         for arm_name in dict.fromkeys([*p_by_arm, *units]):
             is_control = arm_name.startswith("c")

@@ -26,7 +26,7 @@ from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.mechanism import injection_prompts as prompts
-from selfprobe.page.columns import Heading, RowTable, columns_of
+from selfprobe.page.columns import BLOCK_HEADING, Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, percent, signed_interval, signed_number
 from selfprobe.page.plots import bar_rows, cut_name
 from selfprobe.stats.claim import Claim
@@ -692,13 +692,15 @@ class FolderContents:
 
 # ---- tables
 
+DOSE_HEADING = Heading("dose", "Length of the vector over that of the states.", number)
+
 
 @dataclass(frozen=True)
 class CellRow:
     """What is read at each block and dose."""
 
-    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[float, Heading("dose", "Length of the vector over that of the states.", number)]
+    block: Annotated[int, BLOCK_HEADING]
+    dose: Annotated[float, DOSE_HEADING]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     noticing: Annotated[
         Estimate,
@@ -767,8 +769,8 @@ def cell_rows(numbers: InjectionNumbers) -> list[CellRow]:
 class VectorRow:
     """What each vector does at each block and dose."""
 
-    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[float, Heading("dose", "Length of the vector over that of the states.", number)]
+    block: Annotated[int, BLOCK_HEADING]
+    dose: Annotated[float, DOSE_HEADING]
     vector: Annotated[str, Heading("vector", "The concept, or what else was added.")]
     kind: Annotated[str, Heading("kind", "What the vector is of.")]
     noticing: Annotated[
@@ -936,8 +938,8 @@ def _naming_page(folder_contents: FolderContents, numbers: InjectionNumbers) -> 
 class LocatingRow:
     """What is read at each block and dose where a sentence is to be found."""
 
-    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[float, Heading("dose", "Length of the vector over that of the states.", number)]
+    block: Annotated[int, BLOCK_HEADING]
+    dose: Annotated[float, DOSE_HEADING]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     which: Annotated[
         Estimate,

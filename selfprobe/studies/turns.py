@@ -26,7 +26,7 @@ from selfprobe.page import (
     more_in_tables,
 )
 from selfprobe.page.claims import ClaimWords, answered_text
-from selfprobe.page.columns import Heading, RowTable, columns_of
+from selfprobe.page.columns import RUN_MODEL_HEADING, Heading, RowTable, columns_of
 from selfprobe.page.numerals import (
     number,
     p_digits,
@@ -47,7 +47,7 @@ from selfprobe.stats.claim import (
     remedy_unless_met,
 )
 from selfprobe.stats.clustered import resampling_units
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, number_or_nan, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, largest_p, rise_in
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
@@ -251,9 +251,7 @@ class Turns(Study):
 class TurnAnswer:
     """Answers of a model after one turn of one transcript."""
 
-    model: Annotated[
-        str, Heading("model", "Model that was asked, with settings that differ between runs.")
-    ]
+    model: Annotated[str, RUN_MODEL_HEADING]
     item: Annotated[str, Heading("transcript", "Id of the transcript.")]
     kind: Annotated[
         str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")
@@ -282,9 +280,7 @@ class TurnAnswer:
 class Transcript:
     """Transcripts that were asked about."""
 
-    model: Annotated[
-        str, Heading("model", "Model that was asked, with settings that differ between runs.")
-    ]
+    model: Annotated[str, RUN_MODEL_HEADING]
     item: Annotated[str, Heading("transcript", "Id of the transcript.")]
     kind: Annotated[
         str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")
@@ -323,8 +319,8 @@ def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
             answer = TurnAnswer(
                 **shared_fields,
                 turn=int(turn),
-                p=_number_or_nan(p_evaluation),
-                placebo=_number_or_nan(details["placebo"].get(turn)),
+                p=number_or_nan(p_evaluation),
+                placebo=number_or_nan(details["placebo"].get(turn)),
             )
             answers.append(answer)
         transcript = Transcript(
@@ -336,10 +332,6 @@ def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
         )
         transcripts.append(transcript)
     return answers, transcripts
-
-
-def _number_or_nan(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 # ---- numbers
