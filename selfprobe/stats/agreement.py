@@ -437,7 +437,7 @@ def ece(
     value = math.sqrt(squared)
 
     squared_error, cluster_count = _jackknife_error(
-        partial(_squared_ece, few="skip"), rows, clusters
+        partial(_squared_ece, lone_rows="skipped"), rows, clusters
     )
     if math.isnan(squared_error) or math.isnan(squared):
         return undefined(
@@ -485,19 +485,21 @@ def _bin_sums(stated: FloatArray, truth: FloatArray, bins: int) -> FloatArray:
     return np.concatenate([in_bin, in_bin * stated[:, None], in_bin * truth[:, None]], axis=1)
 
 
-def _squared_ece(sums: FloatArray, *, few: Literal["nan", "skip"] = "nan") -> FloatArray:
+def _squared_ece(
+    bin_sums: FloatArray, *, lone_rows: Literal["undefined", "skipped"] = "undefined"
+) -> FloatArray:
     """The debiased square from `_bin_sums` of rows, [..., 3·bin]; a bin with one row has no noise
     to take off.
     """
-    size, stated, truth = np.split(sums.round(12), 3, axis=-1)
-    size_of_many = np.maximum(size, 2)
-    share = truth / size_of_many
-    noise = share * (1 - share) / (size_of_many - 1)
-    square = (stated / size_of_many - share) ** 2 - noise
-    square_of_one_row = 0.0 if few == "skip" else math.nan
-    square_of_few = np.where(size > 0, square_of_one_row, 0.0)
-    summands = np.where(size > 1, size * square, square_of_few)
-    return np.asarray(summands.sum(axis=-1) / size.sum(axis=-1))
+    counts, stated_sums, true_sums = np.split(bin_sums.round(12), 3, axis=-1)
+    counts_from_two = np.maximum(counts, 2)
+    true_shares = true_sums / counts_from_two
+    noise = true_shares * (1 - true_shares) / (counts_from_two - 1)
+    squared_gaps = (stated_sums / counts_from_two - true_shares) ** 2 - noise
+    summand_of_lone_row = 0.0 if lone_rows == "skipped" else math.nan
+    summands_of_few = np.where(counts > 0, summand_of_lone_row, 0.0)
+    summands = np.where(counts > 1, counts * squared_gaps, summands_of_few)
+    return np.asarray(summands.sum(axis=-1) / counts.sum(axis=-1))
 
 
 def precision_at(tpr: float, tnr: float, prevalence: float) -> float:
@@ -533,7 +535,8 @@ RATE_DRAWS = 20_000
 """Number of draws of a corrected rate."""
 JUDGE_DRIFT = 0.1
 """Change of a judge's sensitivity or specificity from one set to another whose effect is shown."""
-_Z = -float(special.ndtri((1 - RATE_LEVEL) / 2))
+RATE_QUANTILE = -float(special.ndtri((1 - RATE_LEVEL) / 2))
+"""Standard errors to either side of a corrected rate: z of the formula."""
 
 
 @dataclass(frozen=True)
@@ -691,8 +694,8 @@ def labelled_elsewhere(
         clipped = f"the correction gives {raw_value:.3f}, which is no share: cut to {value:.0f}"
 
     # the numbers of the paper's formula: shares with their adjusted counts
-    n = flagged.total + _Z**2
-    p = (flagged.hits + _Z**2 / 2) / n
+    n = flagged.total + RATE_QUANTILE**2
+    p = (flagged.hits + RATE_QUANTILE**2 / 2) / n
     n_se = sensitivity.total + 2
     n_sp = specificity.total + 2
     se = (sensitivity.hits + 1) / n_se
@@ -707,10 +710,10 @@ def labelled_elsewhere(
     se_variance = se * (1 - se) / n_se
     sp_variance = sp * (1 - sp) / n_sp
     variance = p * (1 - p) / n + se_variance * centre**2 + sp_variance * (1 - centre) ** 2
-    half_width = _Z * (math.sqrt(variance) / abs(youden))
+    half_width = RATE_QUANTILE * (math.sqrt(variance) / abs(youden))
     se_shift = centre * se * (1 - se) / n_se
     sp_shift = (1 - centre) * sp * (1 - sp) / n_sp
-    shift = 2 * _Z**2 * (se_shift - sp_shift)
+    shift = 2 * RATE_QUANTILE**2 * (se_shift - sp_shift)
     low = min(max(centre + shift - half_width, 0.0), 1.0)
     high = min(max(centre + shift + half_width, 0.0), 1.0)
     corrected = Estimate(value, min(low, value), max(high, value), flagged.total, unit)
