@@ -405,6 +405,94 @@ class TurnCurve:
         return means_by_name
 
 
+@dataclass(frozen=True)
+class _ModelAnswers:
+    """Answers of one model, by unit (transcript or pair) and turn."""
+
+    frame: pd.DataFrame
+    """A row an answer: the columns of `TurnAnswer`, unit and over_placebo."""
+    turns: list[int]
+    is_paired: bool
+
+    @classmethod
+    def of_model(cls, answers: Sequence[TurnAnswer], model: str) -> "_ModelAnswers":
+        """The answers of one model among those of all."""
+        model_answers = [vars(answer) for answer in answers if answer.model == model]
+        frame = pd.DataFrame(model_answers, columns=list(TurnAnswer.__dataclass_fields__))
+        is_paired = set(frame.kind.dropna()) == set(KIND_TITLES)
+        frame["unit"] = frame.pair if is_paired else frame["item"]
+        frame["over_placebo"] = frame.p - frame.placebo
+        turns = sorted(int(turn) for turn in frame.turn.unique())
+        return cls(frame, turns, is_paired)
+
+    @cached_property
+    def frame_by_kind(self) -> dict[str, pd.DataFrame]:
+        """Rows of either kind where they are paired, else all under ""."""
+        if not self.is_paired:
+            return {"": self.frame}
+        return {kind: self.frame[self.frame.kind == kind] for kind in KIND_TITLES}
+
+    @cached_property
+    def clusters_by_kind(self) -> dict[str, tuple[pd.Series, str]]:
+        """Kind → `_clusters` of its rows."""
+        return {kind: _clusters(frame) for kind, frame in self.frame_by_kind.items()}
+
+    @cached_property
+    def clusters_and_name(self) -> tuple[pd.Series, str]:
+        """Unit → its cluster, of the kind with fewer clusters; and what a cluster is."""
+        clusters, cluster_name = min(
+            self.clusters_by_kind.values(), key=lambda labels_and_name: labels_and_name[0].nunique()
+        )
+        if self.is_paired and cluster_name != "source":
+            cluster_name = "pair"
+        return clusters, cluster_name
+
+    def table(self, column: str, kind: str) -> pd.DataFrame:
+        """Mean of a column by unit and turn."""
+        return _by_turn_table(self.frame_by_kind[kind], column, self.turns)
+
+    def difference_table(self, column: str) -> pd.DataFrame:
+        """A column of evaluations less that of real use, by pair and turn; the column without pairs."""
+        first_kind, *second_kinds = self.frame_by_kind
+        table = self.table(column, first_kind)
+        for second_kind in second_kinds:
+            table = table - self.table(column, second_kind)
+        return table
+
+    def means_by_kind(self, column: str) -> dict[str, list[Estimate]]:
+        """Kind → means of a column by turn."""
+        means = {}
+        for kind, clusters_and_name in self.clusters_by_kind.items():
+            means[kind] = _means(self.table(column, kind), *clusters_and_name)
+        return means
+
+    def rise(self, column: str, rng: np.random.Generator) -> Rise:
+        """Rise of a column's differences over the turns."""
+        table = self.difference_table(column)
+        clusters, cluster_name = self.clusters_and_name
+        return rise_in(
+            table.to_numpy(dtype=float),
+            self.turns,
+            clusters.reindex(table.index).to_numpy(),
+            rng=rng,
+            from_zero=self.is_paired,
+            unit=cluster_name,
+        )
+
+    @property
+    def answered_share(self) -> Estimate:
+        """Share of the answers that are a number; undefined where none is."""
+        is_answered = self.frame.p.notna()
+        if not is_answered.any():
+            return undefined("no answer could be read", unit="turn")
+        return undefined("", n=len(self.frame), unit="turn", value=is_answered.mean())
+
+    def clusters_with_several_turns(self, turn_counts: pd.Series) -> int:
+        """Number of clusters of the units that have two turns or more, by unit."""
+        clusters, _ = self.clusters_and_name
+        return int(clusters.reindex(turn_counts.index[turn_counts > 1]).nunique())
+
+
 def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Generator) -> TurnCurve:
     """The curve of one model.
 
@@ -413,77 +501,44 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         model: The model's name in the study.
         rng: Generator of signs and resamples.
     """
-    model_answers = [vars(answer) for answer in answers if answer.model == model]
-    frame = pd.DataFrame(model_answers, columns=list(TurnAnswer.__dataclass_fields__))
-    turns = sorted(int(turn) for turn in frame.turn.unique())
-    is_paired = set(frame.kind.dropna()) == set(KIND_TITLES)
-    kinds = list(KIND_TITLES) if is_paired else [""]
-    frame["unit"] = frame.pair if is_paired else frame["item"]
-    frame["over_placebo"] = frame.p - frame.placebo
-
-    frame_by_kind = {kind: frame[frame.kind == kind] for kind in kinds if kind}
-    if not is_paired:
-        frame_by_kind[""] = frame
-    tables = {}
-    for column in ("p", "placebo", "over_placebo"):
-        for kind, kind_frame in frame_by_kind.items():
-            tables[column, kind] = _by_turn_table(kind_frame, column, turns)
-
-    clusters_by_kind = {kind: _clusters(kind_frame) for kind, kind_frame in frame_by_kind.items()}
-    clusters, cluster_name = min(
-        clusters_by_kind.values(), key=lambda labels_and_name: labels_and_name[0].nunique()
-    )
-    if is_paired and cluster_name != "source":
-        cluster_name = "pair"
-
-    def difference_table(column: str) -> pd.DataFrame:
-        first_table = tables[column, kinds[0]]
-        return first_table - tables[column, kinds[1]] if is_paired else first_table
-
-    def rise(column: str) -> Rise:
-        table = difference_table(column)
-        labels = clusters.reindex(table.index).to_numpy()
-        values = table.to_numpy(dtype=float)
-        return rise_in(values, turns, labels, rng=rng, from_zero=is_paired, unit=cluster_name)
-
-    def means_by_kind(column: str) -> dict[str, list[Estimate]]:
-        return {kind: _means(tables[column, kind], *clusters_by_kind[kind]) for kind in kinds}
-
-    differences = difference_table("p")
+    model_answers = _ModelAnswers.of_model(answers, model)
+    frame = model_answers.frame
+    turns = model_answers.turns
+    clusters, cluster_name = model_answers.clusters_and_name
+    differences = model_answers.difference_table("p")
+    difference_means: list[Estimate] = []
     since_first = differences
-    if turns and not is_paired:
+    if model_answers.is_paired:
+        difference_means = _means(differences, clusters, cluster_name)
+    elif turns:
         since_first = differences.sub(differences[turns[0]], axis=0)
 
-    has_several_turns = differences.notna().sum(axis=1) > 1
-    several_clusters = clusters.reindex(differences.index[has_several_turns]).nunique()
+    answered_turns = differences.notna().sum(axis=1)
+    answered_clusters = model_answers.clusters_with_several_turns(answered_turns)
     asked_turns = frame.groupby("unit").turn.nunique()
-    asked_clusters = clusters.reindex(asked_turns.index[asked_turns > 1]).nunique()
-    answered_share = undefined("no answer could be read", unit="turn")
-    if frame.p.notna().any():
-        answered_share = undefined("", n=len(frame), unit="turn", value=frame.p.notna().mean())
 
     placebo_means: dict[str, list[Estimate]] = {}
-    rise_of_p = rise("p")
+    rise_of_p = model_answers.rise("p", rng)
     since_start, until_end = _lasting_changes(differences, rise_of_p.place)
     rise_over_placebo = None
     if frame.placebo.notna().any():
-        placebo_means = means_by_kind("placebo")
-        rise_over_placebo = rise("over_placebo")
+        placebo_means = model_answers.means_by_kind("placebo")
+        rise_over_placebo = model_answers.rise("over_placebo", rng)
     return TurnCurve(
         model=model,
         turns=turns,
-        p=means_by_kind("p"),
+        p=model_answers.means_by_kind("p"),
         placebo=placebo_means,
-        difference=_means(differences, clusters, cluster_name) if is_paired else [],
+        difference=difference_means,
         since_first=_means(since_first, clusters, cluster_name),
         rise=rise_of_p,
         above_start=_shown_change(since_start, clusters, cluster_name, rng),
         at_end=_shown_change(until_end, clusters, cluster_name, rng),
         rise_over_placebo=rise_over_placebo,
-        answered_share=answered_share,
-        several_turns=undefined("", unit=cluster_name, value=several_clusters, n=len(clusters)),
-        asked_several_turns=asked_clusters,
-        paired=is_paired,
+        answered_share=model_answers.answered_share,
+        several_turns=undefined("", unit=cluster_name, value=answered_clusters, n=len(clusters)),
+        asked_several_turns=model_answers.clusters_with_several_turns(asked_turns),
+        paired=model_answers.is_paired,
     )
 
 
