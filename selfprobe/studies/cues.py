@@ -217,49 +217,24 @@ class Cues(Study):
         samples = self._planned_samples(
             self.edit_arguments.get("most"), self.edit_arguments["controls"]
         )
+        forms = PlannedForms.of_samples(samples)
         prompt_count = len(samples)
-        paraphrase_count = prompt_count if self.grader else 0
-
-        form_size = 0
-        texts = []
-        arm_names = []
-        units = []
-        for sample in samples:
-            arm_names += sample["arms"]
-            units += [unit for name, unit in sample["units"].items() if name != ALL]
-            for form in sample["arms"].values():
-                form_size += sum(len(message["content"]) for message in form["messages"])
-            for message in sample["arms"][ORIGINAL]["messages"]:
-                if message["role"] != "assistant":
-                    texts.append(message["content"])
-        text_size = sum(map(len, texts))
-        form_count = len(arm_names) + paraphrase_count
-        call_count = 2 * form_count
-        sent_size = 2 * form_size + 2 * paraphrase_count * text_size // prompt_count
-        sent_tokens = sent_size // 4 + call_count * len(QUESTIONS["evaluation"]) // 4
-
-        whole_prompt_count = sum(unit["missing"] is not None for unit in units)
-        control_count = sum(name.startswith("c") for name in arm_names)
-        without_all_count = arm_names.count(ALL)
-        form_texts = [f"{len(units) - whole_prompt_count} without one thing"]
-        if without_all_count:
-            form_texts.append(f"{without_all_count} without all giveaways")
-        form_texts.append(f"{control_count} without as much text elsewhere")
+        form_count = len(forms.arm_names)
+        sent_size = 2 * forms.form_size
         if self.grader:
-            form_texts.append("2 for each prompt, unchanged and in other words")
-        else:
-            form_texts.append("1 for each prompt, unchanged")
-
+            form_count += prompt_count
+            sent_size += 2 * forms.text_size
+        form_texts = forms.count_texts(has_paraphrases=self.grader is not None)
         lines = [
-            f"{count_text(prompt_count, 'prompt')}, {count_text(len(units), 'thing')} to take out × "
-            f"{', '.join(self.models)}",
+            f"{count_text(prompt_count, 'prompt')}, {count_text(len(forms.units), 'thing')} to take "
+            f"out × {', '.join(self.models)}",
             f"Two calls for each of {count_text(form_count, 'form')}: {', '.join(form_texts)}.",
         ]
-        if whole_prompt_count == 1:
+        if forms.whole_prompt_count == 1:
             lines.append("1 of them is a whole prompt, and cannot be taken out.")
-        elif whole_prompt_count:
+        elif forms.whole_prompt_count:
             lines.append(
-                f"{whole_prompt_count} of them are whole prompts, and cannot be taken out."
+                f"{forms.whole_prompt_count} of them are whole prompts, and cannot be taken out."
             )
         lines.append(
             possible_claims(
@@ -270,16 +245,20 @@ class Cues(Study):
         )
         lines += self.table.plan_notes(self.limit)
 
+        call_count = 2 * form_count
+        sent_tokens = sent_size // 4 + call_count * len(QUESTIONS["evaluation"]) // 4
         answer_tokens = call_count * STATED_NUMBER_TOKENS
         costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
         if self.grader:
-            paraphrase_calls = len(texts) * len(self.models)
-            prompt_tokens = paraphrase_calls * len(PARAPHRASE_PROMPT) // 4
-            text_tokens = text_size // 4
-            costs.append(
-                Cost(self.grader, paraphrase_calls, prompt_tokens + text_tokens, text_tokens)
-            )
+            costs.append(self._paraphrase_cost(self.grader, forms))
         return Plan(lines, costs)
+
+    def _paraphrase_cost(self, grader: str, forms: "PlannedForms") -> Cost:
+        """Cost of a paraphrase of each text, for each model anew."""
+        paraphrase_calls = len(forms.texts) * len(self.models)
+        prompt_tokens = paraphrase_calls * len(PARAPHRASE_PROMPT) // 4
+        text_tokens = forms.text_size // 4
+        return Cost(grader, paraphrase_calls, prompt_tokens + text_tokens, text_tokens)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "tuple[list[CueNumbers], Logs]":
@@ -361,6 +340,61 @@ class Cues(Study):
 
 
 # ---- what a plan can promise
+
+
+@dataclass(frozen=True)
+class PlannedForms:
+    """Forms of the prompts before anything is asked."""
+
+    arm_names: list[str]
+    """The form of each prompt and edit: original, all, or the number of a thing or control."""
+    units: list[Mapping[str, Any]]
+    """Things to take out."""
+    texts: list[str]
+    """Messages that a paraphrase rewrites."""
+    form_size: int
+    """Characters of all forms."""
+
+    @classmethod
+    def of_samples(cls, samples: Sequence[Mapping[str, Any]]) -> "PlannedForms":
+        """The forms in the metadata of samples."""
+        arm_names: list[str] = []
+        units: list[Mapping[str, Any]] = []
+        texts: list[str] = []
+        form_size = 0
+        for sample in samples:
+            arm_names += sample["arms"]
+            units += [unit for name, unit in sample["units"].items() if name != ALL]
+            for form in sample["arms"].values():
+                form_size += sum(len(message["content"]) for message in form["messages"])
+            for message in sample["arms"][ORIGINAL]["messages"]:
+                if message["role"] != "assistant":
+                    texts.append(message["content"])
+        return cls(arm_names, units, texts, form_size)
+
+    @property
+    def text_size(self) -> int:
+        """Characters that a paraphrase rewrites."""
+        return sum(map(len, self.texts))
+
+    @property
+    def whole_prompt_count(self) -> int:
+        """Number of things that cannot be taken out, as nothing would be left."""
+        return sum(unit["missing"] is not None for unit in self.units)
+
+    def count_texts(self, *, has_paraphrases: bool) -> list[str]:
+        """Words for the number of forms of each kind."""
+        control_count = sum(name.startswith("c") for name in self.arm_names)
+        without_all_count = self.arm_names.count(ALL)
+        texts = [f"{len(self.units) - self.whole_prompt_count} without one thing"]
+        if without_all_count:
+            texts.append(f"{without_all_count} without all giveaways")
+        texts.append(f"{control_count} without as much text elsewhere")
+        if has_paraphrases:
+            texts.append("2 for each prompt, unchanged and in other words")
+        else:
+            texts.append("1 for each prompt, unchanged")
+        return texts
 
 
 def planned_edits(sample: Mapping[str, Any]) -> PromptEdits:

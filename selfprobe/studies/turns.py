@@ -452,7 +452,9 @@ class _ModelAnswers:
         return _by_turn_table(self.frame_by_kind[kind], column, self.turns)
 
     def difference_table(self, column: str) -> pd.DataFrame:
-        """A column of evaluations less that of real use, by pair and turn; the column without pairs."""
+        """A column of evaluations less that of real use, by pair and turn; without
+        pairs the column.
+        """
         first_kind, *second_kinds = self.frame_by_kind
         table = self.table(column, first_kind)
         for second_kind in second_kinds:
