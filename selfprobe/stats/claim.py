@@ -93,6 +93,31 @@ def remedy_unless_met(outcome: Outcome, remedy: str) -> str:
     return "" if outcome is Outcome.HOLDS else remedy
 
 
+def above_zero_check(
+    name: str,
+    difference: Estimate,
+    *,
+    smallest: float,
+    p_value: float | None = None,
+    compared_with: str = "",
+    explains: bool = False,
+    remedy: str = "",
+) -> Check:
+    """The requirement that a difference is above 0, as `outcome_above_zero` decides it; its remedy
+    where it is not met.
+    """
+    outcome = outcome_above_zero(difference, smallest=smallest, p_value=p_value)
+    return Check(
+        name,
+        difference,
+        outcome,
+        compared_with,
+        p_value=math.nan if p_value is None else p_value,
+        explains=explains,
+        remedy=remedy_unless_met(outcome, remedy),
+    )
+
+
 def answered_check(share: Estimate, *, remedy: str) -> Check:
     """The requirement that some answer could be read.
 

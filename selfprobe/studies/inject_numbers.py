@@ -24,7 +24,7 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
-    outcome_above_zero,
+    above_zero_check,
     outcome_if,
     remedy_unless_met,
 )
@@ -401,11 +401,10 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
         return blocked_claim(numbers.readings.model, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
     effect = numbers.noticing(cell)
     p_value = float(numbers.noticing_p_values[cell])
-    above_wordings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
     checks = [
         *blocking,
         *effect_checks(effect, p_value, SMALLEST_SIGNAL),
-        Check("wordings", effect, above_wordings, remedy=_more(above_wordings)),
+        above_zero_check("wordings", effect, smallest=SMALLEST_SIGNAL, remedy=MORE_DATA_REMEDY),
         explaining_check(
             "beyond_controls",
             numbers.beyond_controls(cell),
@@ -425,6 +424,7 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     return Claim(numbers.readings.model, effect, tuple(checks), SMALLEST_SIGNAL, details)
 
 
+MORE_DATA_REMEDY = "add concepts, notes (--notes) or doses (--doses)"
 NOTICING_CHECKS = ("signal", "size", "wordings", "beyond_controls", "beyond_odd_text")
 NAMING_CHECKS = ("signal", "size", "beyond_other", "beyond_any_word", "beyond_reader")
 
@@ -474,10 +474,6 @@ def place_details(cell: tuple[int, float]) -> dict[str, str]:
     return {"place": f"at block {block}, dose {dose:g}"}
 
 
-def _more(outcome: Outcome) -> str:
-    return remedy_unless_met(outcome, "add concepts, notes (--notes) or doses (--doses)")
-
-
 def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:
     """The requirements without which nothing is said."""
     return [
@@ -490,11 +486,12 @@ def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: flo
 
 def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Check]:
     """The requirements that an effect is above 0, and large enough to matter."""
-    above_zero = outcome_above_zero(effect, smallest=smallest, p_value=p_value)
     is_large = outcome_if(effect.value >= smallest)
     return [
-        Check("signal", effect, above_zero, p_value=p_value, remedy=_more(above_zero)),
-        Check("size", effect, is_large, remedy=_more(is_large)),
+        above_zero_check(
+            "signal", effect, smallest=smallest, p_value=p_value, remedy=MORE_DATA_REMEDY
+        ),
+        Check("size", effect, is_large, remedy=remedy_unless_met(is_large, MORE_DATA_REMEDY)),
     ]
 
 
@@ -548,9 +545,14 @@ def explaining_check(
     """The requirement that a difference from a control is above 0; a control that reaches as much
     explains.
     """
-    outcome = outcome_above_zero(difference, smallest=smallest)
-    competitor = f"{label}: {signed_number(reached.value)}"
-    return Check(name, difference, outcome, competitor, explains=True, remedy=_more(outcome))
+    return above_zero_check(
+        name,
+        difference,
+        smallest=smallest,
+        compared_with=f"{label}: {signed_number(reached.value)}",
+        explains=True,
+        remedy=MORE_DATA_REMEDY,
+    )
 
 
 def blocked_claim(

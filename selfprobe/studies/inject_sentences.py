@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from selfprobe.mechanism.injection_prompts import WHICH_SENTENCE
 from selfprobe.stats import injection
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import Check, Claim, Outcome, above_zero_check
 from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, clustered_mean
 from selfprobe.studies.inject_numbers import (
     CONCEPT_UNIT,
@@ -178,11 +178,10 @@ def locating_claim(numbers: SentenceNumbers) -> Claim:
     effect = numbers.beyond_longest(cell)
     p_value = float(numbers.p_values[cell])
     which = numbers.locating(cell)
-    is_chosen = outcome_above_zero(which, smallest=SMALLEST_LOCATING)
     checks = (
         *blocking,
         *effect_checks(effect, p_value, SMALLEST_LOCATING),
-        Check("chosen", which, is_chosen),
+        above_zero_check("chosen", which, smallest=SMALLEST_LOCATING),
     )
     details = place_details(readings.cells[cell])
     return Claim(readings.model, effect, checks, SMALLEST_LOCATING, details)

@@ -18,8 +18,8 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
+    above_zero_check,
     answer_mass_check,
-    outcome_above_zero,
     outcome_if,
     remedy_unless_met,
 )
@@ -196,14 +196,13 @@ def lead_check(name: str, label: str, lead: Lead) -> Check:
     """The requirement that a lead is above 0; a control that is shown to reach as much explains
     it.
     """
-    outcome = outcome_above_zero(lead.lead, smallest=SMALLEST_PROBE_LEAD)
-    return Check(
-        name=name,
-        difference=lead.lead,
-        outcome=outcome,
+    return above_zero_check(
+        name,
+        lead.lead,
+        smallest=SMALLEST_PROBE_LEAD,
         compared_with=f"{label}: {number(lead.score)}",
         explains=True,
-        remedy=remedy_unless_met(outcome, "add pairs"),
+        remedy="add pairs",
     )
 
 

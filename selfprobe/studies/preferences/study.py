@@ -34,6 +34,7 @@ from selfprobe.stats.claim import (
     Claim,
     Outcome,
     Verdict,
+    above_zero_check,
     ordered_claims,
     outcome_above_zero,
     outcome_if,
@@ -210,9 +211,8 @@ def _check(
     name: str, difference: Estimate, outcome: Outcome, *, compared_with: str = "", remedy: str
 ) -> Check:
     """A requirement, with its remedy where it does not hold."""
-    if outcome is Outcome.HOLDS:
-        remedy = ""
-    return Check(name, difference, outcome, compared_with, remedy=remedy)
+    shown_remedy = remedy_unless_met(outcome, remedy)
+    return Check(name, difference, outcome, compared_with, remedy=shown_remedy)
 
 
 def _unknown_place_text(run: JudgedRun) -> str:
@@ -251,16 +251,15 @@ def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
     if baseline is None:
         no_number = undefined("no pair has a verdict", unit="question")
         return Check(name, no_number, Outcome.OPEN, reader.value, remedy="add pairs")
-    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_JUDGE_ADVANTAGE)
     has_accuracy = not math.isnan(baseline.accuracy.value)
     accuracy_text = f"{reader.value}: {percent_interval(baseline.accuracy)}"
-    return Check(
-        name=name,
-        difference=baseline.beyond,
-        outcome=outcome,
+    return above_zero_check(
+        name,
+        baseline.beyond,
+        smallest=SMALLEST_JUDGE_ADVANTAGE,
         compared_with=accuracy_text if has_accuracy else reader.value,
         explains=True,
-        remedy=remedy_unless_met(outcome, READER_REMEDIES[reader]),
+        remedy=READER_REMEDIES[reader],
     )
 
 
