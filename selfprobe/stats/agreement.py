@@ -93,28 +93,29 @@ class Trend:
     n: int
 
 
-def cohen_kappa(a: BoolArray, b: BoolArray) -> float:
+def cohen_kappa(first: BoolArray, second: BoolArray) -> float:
     """Cohen's kappa of two yes/no ratings; NaN when chance agreement is 1 (both constant and
     equal).
     """
-    first_share = a.mean()
-    second_share = b.mean()
+    first_share = first.mean()
+    second_share = second.mean()
     expected = first_share * second_share + (1 - first_share) * (1 - second_share)
     if expected >= 1:
         return math.nan
-    return float(((a == b).mean() - expected) / (1 - expected))
+    observed = (first == second).mean()
+    return float((observed - expected) / (1 - expected))
 
 
-def pearson(a: FloatArray, b: FloatArray) -> float:
+def pearson(x: FloatArray, y: FloatArray) -> float:
     """Pearson's correlation; NaN where one of the two never varies."""
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan
-    return float(np.corrcoef(a, b)[0, 1])
+    return float(np.corrcoef(x, y)[0, 1])
 
 
 def agreement(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike,
     rng: np.random.Generator,
@@ -123,14 +124,14 @@ def agreement(
     """Agreement of two methods' or two graders' verdicts on the same rows.
 
     Args:
-        a: True where the one says "evaluation", [row].
-        b: True where the other says "evaluation", [row].
+        first: True where the one says "evaluation", [row].
+        second: True where the other says "evaluation", [row].
         clusters: The source, or other unit, of each row.
         rng: Generator of the bootstrap.
         unit: What a cluster is.
     """
-    first_verdicts = np.asarray(a, dtype=bool)
-    second_verdicts = np.asarray(b, dtype=bool)
+    first_verdicts = np.asarray(first, dtype=bool)
+    second_verdicts = np.asarray(second, dtype=bool)
     observed = math.nan
     mean_share = math.nan
     if len(first_verdicts):
@@ -155,8 +156,8 @@ AGREEMENT_DRAWS = 999
 
 
 def agreement_p(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     clusters: npt.ArrayLike,
     *,
     rng: np.random.Generator,
@@ -171,8 +172,8 @@ def agreement_p(
     within it, and a rater who says yes to everything agrees with nobody.
 
     Args:
-        a: Verdicts of the one, [row].
-        b: Verdicts of the other, [row].
+        first: Verdicts of the one, [row].
+        second: Verdicts of the other, [row].
         clusters: The source, or other unit, of each row; at least FEW_CLUSTERS (six).
         rng: Generator of the exchanges.
         draws: Number of exchanges.
@@ -180,8 +181,8 @@ def agreement_p(
     cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
     if len(cluster_names) < FEW_CLUSTERS:
         return math.nan
-    first_verdicts = np.asarray(a, dtype=float)
-    second_verdicts = np.asarray(b, dtype=float)
+    first_verdicts = np.asarray(first, dtype=float)
+    second_verdicts = np.asarray(second, dtype=float)
     if np.ptp(first_verdicts) == 0 or np.ptp(second_verdicts) == 0:
         return math.nan
 
@@ -282,8 +283,8 @@ def _drawn_means(values: FloatArray, size: int, rng: np.random.Generator) -> Flo
 
 
 def equivalence(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike,
     margin: float = 0.1,
@@ -298,7 +299,7 @@ def equivalence(
     that differ otherwise, and none of n does by chance. Equal verdicts throughout are equivalent
     within ± .1 from 29 clusters on.
     """
-    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    differences = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
     difference = clustered_mean(differences, clusters, unit=unit, level=0.90, interval="t")
     half_width = (difference.high - difference.low) / 2
     if half_width > 0:

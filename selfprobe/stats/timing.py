@@ -167,26 +167,26 @@ def _rise_shapes(positions: FloatArray, *, from_zero: bool) -> tuple[list[RiseSh
 class _ShapeProducts:
     """Sums over places of products of curves and shapes, by cluster."""
 
-    with_curves: FloatArray
+    curve_products: FloatArray
     """[cluster, shape]: shape times curve."""
     curve_counts: FloatArray
     """[cluster, pattern]: number of curves that are known at the places of a pattern."""
-    between_shapes: FloatArray
+    shape_products: FloatArray
     """[pattern, shape, shape]: shape times shape over the places of a pattern."""
 
     @property
     def cluster_count(self) -> int:
-        return len(self.with_curves)
+        return len(self.curve_products)
 
     @cached_property
     def gram(self) -> FloatArray:
         """[shape, shape] over all clusters."""
-        return np.asarray(np.tensordot(self.curve_counts.sum(axis=0), self.between_shapes, axes=1))
+        return np.asarray(np.tensordot(self.curve_counts.sum(axis=0), self.shape_products, axes=1))
 
     @property
     def norms_by_cluster(self) -> FloatArray:
         """[cluster, shape]: shape times itself."""
-        return np.asarray(self.curve_counts @ np.diagonal(self.between_shapes, axis1=1, axis2=2))
+        return np.asarray(self.curve_counts @ np.diagonal(self.shape_products, axis1=1, axis2=2))
 
 
 def _shape_products(
@@ -202,17 +202,17 @@ def _shape_products(
     patterns, pattern_by_curve = np.unique(is_known, axis=0, return_inverse=True)
     pattern_by_curve = pattern_by_curve.ravel()
     shape_count = len(shape_values)
-    with_curves = np.zeros((members.shape[1], shape_count))
-    between_shapes = np.zeros((len(patterns), shape_count, shape_count))
+    curve_products = np.zeros((members.shape[1], shape_count))
+    shape_products = np.zeros((len(patterns), shape_count, shape_count))
     for pattern_index, pattern in enumerate(patterns):
         is_shape_known = np.broadcast_to(pattern, shape_values.shape)
         centred_shapes = _without_level(shape_values, is_shape_known, from_zero=from_zero)
         in_pattern = pattern_by_curve == pattern_index
-        curve_products = centred_curves[in_pattern] @ centred_shapes.T
-        with_curves += members[in_pattern].T @ curve_products
-        between_shapes[pattern_index] = centred_shapes @ centred_shapes.T
+        products_by_curve = centred_curves[in_pattern] @ centred_shapes.T
+        curve_products += members[in_pattern].T @ products_by_curve
+        shape_products[pattern_index] = centred_shapes @ centred_shapes.T
     curve_counts = members.T @ np.eye(len(patterns))[pattern_by_curve]
-    return _ShapeProducts(with_curves, curve_counts, between_shapes)
+    return _ShapeProducts(curve_products, curve_counts, shape_products)
 
 
 def _without_level(rows: FloatArray, is_known: BoolArray, *, from_zero: bool) -> FloatArray:
@@ -237,9 +237,9 @@ def _rise_from(
     step_indices = np.array(
         [index for index, shape in enumerate(shapes) if shape.gaps == 1], dtype=int
     )
-    sums = products.with_curves.sum(axis=0)
+    sums = products.curve_products.sum(axis=0)
     norms = np.diag(products.gram)
-    fits = _fit(sums, norms)
+    fits = _explained_squares(sums, norms)
     cluster_count = products.cluster_count
     if not (fits > 0).any():
         return _no_rise("nothing changes", cluster_count, unit)
@@ -263,7 +263,7 @@ def _rise_from(
         return Rise(step, place, math.nan, math.nan, math.nan, math.nan)
 
     signs = rng.choice([-1.0, 1.0], size=(draws, cluster_count))
-    largest_fits = _fit(signs @ products.with_curves, norms).max(axis=1)
+    largest_fits = _explained_squares(signs @ products.curve_products, norms).max(axis=1)
     change_p = _share_that_reaches(largest_fits, fits.max())
     directed_p, set_p = _shape_p_values(products, step_indices, signs)
     is_wide = np.array([shape.gaps > WIDEST_STEP for shape in shapes])
@@ -278,7 +278,7 @@ def _rise_from(
     return Rise(step, place, change_p, sharp_p, earliest, latest)
 
 
-def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
+def _explained_squares(sums: FloatArray, norms: FloatArray) -> FloatArray:
     """Reduction of the sum of squares by each shape."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(norms > 1e-9, sums**2 / norms, 0.0)
@@ -296,11 +296,11 @@ def _shape_p_values(
     """For each shape the p that it is the truth: against every step, and against every shape."""
     gram = products.gram
     norms = np.diag(gram)
-    sums = products.with_curves.sum(axis=0)
-    fits = _fit(sums, norms)
+    sums = products.curve_products.sum(axis=0)
+    fits = _explained_squares(sums, norms)
     cluster_count = products.cluster_count
     inflation = math.sqrt(cluster_count / (cluster_count - 1))
-    signed_curves = signs @ products.with_curves
+    signed_curves = signs @ products.curve_products
     signed_counts = signs @ products.curve_counts
 
     directed_p = np.ones(len(fits))
@@ -309,9 +309,9 @@ def _shape_p_values(
         if norm <= 1e-9:
             continue
         size = sums[index] / norm
-        signed_shapes = signed_counts @ products.between_shapes[:, index]
+        signed_shapes = signed_counts @ products.shape_products[:, index]
         signed_residuals = signed_curves - size * signed_shapes
-        drawn_fits = _fit(signed_residuals * inflation + size * gram[index], norms)
+        drawn_fits = _explained_squares(signed_residuals * inflation + size * gram[index], norms)
         gain_of_steps = drawn_fits[:, step_indices].max(axis=1) - drawn_fits[:, index]
         gain_of_all = drawn_fits.max(axis=1) - drawn_fits[:, index]
         best_step_fit = fits[step_indices].max()
@@ -330,9 +330,9 @@ def _step_interval(
     cluster_count = products.cluster_count
     cluster_shares = np.full(cluster_count, 1 / cluster_count)
     weights = rng.multinomial(cluster_count, cluster_shares, size=draws)
-    drawn_sums = weights @ products.with_curves[:, step_indices]
+    drawn_sums = weights @ products.curve_products[:, step_indices]
     drawn_norms = weights @ products.norms_by_cluster[:, step_indices]
-    best_columns = np.argmax(_fit(drawn_sums, drawn_norms), axis=1)
+    best_columns = np.argmax(_explained_squares(drawn_sums, drawn_norms), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn_sizes = (drawn_sums / drawn_norms)[np.arange(draws), best_columns]
     low, high = np.nanquantile(drawn_sizes, [0.025, 0.975])
