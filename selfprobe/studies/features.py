@@ -1002,15 +1002,7 @@ def taxonomy_page(
     answer_rows = []
     for claim in claims[:MOST_FINDINGS]:
         subject = subject_by_name[claim.subject]
-        answer_rows.append(
-            AnswerRow(
-                model=claim.subject,
-                answer=claim.verdict,
-                conversations=subject.conversations,
-                features=len(subject.features),
-                question_alone=alone_of_model[subject.model],
-            )
-        )
+        answer_rows.append(answer_row(claim, subject, alone_of_model[subject.model]))
 
     all_feature_rows = [row for subject in subjects for row in feature_rows(subject)]
     prompts, prompt_groups = prompt_rows(prompt_table, taxonomy)
@@ -1045,6 +1037,17 @@ def taxonomy_page(
         terminal_lines=[taxonomy.count_sentence, *group_lines],
     )
     return replace(page, models=models)
+
+
+def answer_row(claim: Claim, subject: FeatureSubject, question_alone: float) -> AnswerRow:
+    """Row of the first table."""
+    return AnswerRow(
+        model=claim.subject,
+        answer=claim.verdict,
+        conversations=subject.conversations,
+        features=len(subject.features),
+        question_alone=question_alone,
+    )
 
 
 def feature_rows(subject: FeatureSubject) -> list[FeatureRow]:
