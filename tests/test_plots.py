@@ -10,8 +10,8 @@ import pytest
 
 from selfprobe.page import Picture
 from selfprobe.page.plots import (
-    DARK,
-    SERIES,
+    DARK_BY_COLOUR,
+    SERIES_STYLES,
     bar_rows,
     calibration_curves,
     curves,
@@ -268,5 +268,7 @@ def test_points_of_each_group_have_a_mark_of_their_own() -> None:
 
 
 def test_ten_series_differ_in_mark_and_dashes_or_in_colour_and_each_colour_has_a_dark_one() -> None:
-    assert len(set(SERIES)) == len({(mark, dashes) for _, mark, dashes in SERIES}) == 10
-    assert {colour for colour, _, _ in SERIES} <= set(DARK)
+    assert (
+        len(set(SERIES_STYLES)) == len({(mark, dashes) for _, mark, dashes in SERIES_STYLES}) == 10
+    )
+    assert {colour for colour, _, _ in SERIES_STYLES} <= set(DARK_BY_COLOUR)

@@ -466,13 +466,16 @@ def _rows(address: str, choice: _Choice) -> Iterator[tuple[Row, str]]:
             yield row, ""
         return
 
-    place, column_of_group = split_groups(address)
+    rows_address, column_of_group = split_groups(address)
     if "kind" in column_of_group:
         raise InputError(
             f"{address}: ?kind is for items that models predict; "
             "conversations take ?cluster=COLUMN alone"
         )
-    rows = _rows_of_json(place) if place.lower().endswith(".json") else each_row(address, place)
+    if rows_address.lower().endswith(".json"):
+        rows = _rows_of_json(rows_address)
+    else:
+        rows = each_row(address, rows_address)
     grouping = Grouping(address, column_of_group)
     row_count = 0
     for row in rows:

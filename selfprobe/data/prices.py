@@ -20,6 +20,10 @@ from selfprobe.text.user_input import loaded_file
 Prices = Mapping[str, ModelCost]
 
 
+STATED_NUMBER_TOKENS = 5
+"""A rough guess of the tokens of an answer that states a number."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """The calls that one model will get."""

@@ -23,7 +23,12 @@ from transformers.cache_utils import DynamicLayer
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
-from selfprobe.mechanism.lower_blocks import hidden_of, recorded_passes, replayed_passes
+from selfprobe.mechanism.lower_blocks import (
+    hidden_of,
+    recorded_passes,
+    replayed_passes,
+    with_hidden,
+)
 from selfprobe.probes.forward import MODEL_FAILURES, model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
 from selfprobe.probes.tokens import opened_chat, opened_conversation
@@ -62,18 +67,18 @@ class Conversation:
     """Tokens of each row where several notes are read together; none where all rows are alike."""
 
 
-def read_together(conversations: Sequence[Conversation], most: int) -> list[list[int]]:
-    """Indices of conversations that can be read as rows of one, as many tokens each; at most `most`
-    together.
+def read_together(conversations: Sequence[Conversation], most_rows: int) -> list[list[int]]:
+    """Indices of conversations that can be read as rows of one, as many tokens each; at most
+    `most_rows` together.
     """
-    groups: dict[tuple[int, int], list[list[int]]] = {}
+    groups_by_length: dict[tuple[int, int], list[list[int]]] = {}
     for index, conversation in enumerate(conversations):
         key = (len(conversation.tokens), conversation.note_start)
-        same_length = groups.setdefault(key, [[]])
-        if len(same_length[-1]) == most:
-            same_length.append([])
-        same_length[-1].append(index)
-    return [group for same_length in groups.values() for group in same_length]
+        groups = groups_by_length.setdefault(key, [[]])
+        if len(groups[-1]) == most_rows:
+            groups.append([])
+        groups[-1].append(index)
+    return [group for groups in groups_by_length.values() for group in groups]
 
 
 @dataclass(frozen=True)
@@ -179,16 +184,18 @@ class AskedModel:
             # Qwen3 writes an empty thought into the last reply, and into no earlier one
             reply_start = continued_text.find(prompts.ACKNOWLEDGEMENT)
             text = continued_text[: reply_start + len(prompts.ACKNOWLEDGEMENT)]
-        content_place = text.find(content)
-        if content_place < 0 or text.find(prompts.ACKNOWLEDGEMENT, content_place) < 0:
+        content_start = text.find(content)
+        if content_start < 0 or text.find(prompts.ACKNOWLEDGEMENT, content_start) < 0:
             raise self._unkept_turn()
-        note_start = len(self.tokens_of(text[:content_place]))
+        note_start = len(self.tokens_of(text[:content_start]))
         spans = []
         for sentence in sentences:
-            place = text.index(sentence, content_place)
+            sentence_start = text.index(sentence, content_start)
+            sentence_end = sentence_start + len(sentence)
             # a sentence's first token holds the space before it
-            first = len(self.tokens_of(text[:place].rstrip()))
-            spans.append((first, len(self.tokens_of(text[: place + len(sentence)]))))
+            first_token = len(self.tokens_of(text[:sentence_start].rstrip()))
+            end_token = len(self.tokens_of(text[:sentence_end]))
+            spans.append((first_token, end_token))
         tokens = tuple(self.tokens_of(text))
         return Conversation(text, tokens, max(note_start, 1), turns, tuple(spans))
 
@@ -337,8 +344,7 @@ class AskedModel:
             hidden = hidden_of(output)
             vectors = injection.vectors.to(hidden.device, hidden.dtype)
             marked = marks.to(hidden.device, hidden.dtype)
-            hidden = hidden + vectors[:, None, :] * marked[:, :, None]
-            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+            return with_hidden(output, hidden + vectors[:, None, :] * marked[:, :, None])
 
         block = decoder_blocks(self.judge.model)[injection.block]
         handle = block.register_forward_hook(hook)
@@ -546,10 +552,10 @@ class AskedModel:
         rows = []
         for text in texts:
             question = prompts.READER_PROMPT.format(text=text)
-            asked = (
+            reader_prompt = (
                 opened_chat(self.judge.tokenizer, question, self.judge.chat) + prompts.NAMED_AFTER
             )
-            logits = self._forward(self.tokens_of(asked), rows=1).logits.float()
+            logits = self._forward(self.tokens_of(reader_prompt), rows=1).logits.float()
             rows.append(self._word_log_probs(logits[:, -1])[0])
         return np.stack(rows)
 

@@ -16,6 +16,11 @@ def hidden_of(output: Any) -> Tensor:
     return hidden
 
 
+def with_hidden(output: Any, hidden: Tensor) -> Any:
+    """What a block returns, with other states."""
+    return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+
 @contextmanager
 def recorded_passes(layers: Any, blocks: Sequence[int]) -> Iterator[dict[int, list[Any]]]:
     """Keep what some blocks return, once a forward pass: states [row, token, width], alone or as the

@@ -383,7 +383,9 @@ def logits_and_last_state(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Ten
     return logits, block_states[0].to(judge.device)
 
 
-def answer_difference(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
+def answer_difference(
+    judge: LocalModel, logits: Tensor, last_state: Tensor, prompt: Prompt
+) -> Tensor:
     """Logit of A less that of B in the model's answer: [row]; from the results of
     `logits_and_last_state`.
 
@@ -392,7 +394,7 @@ def answer_difference(judge: LocalModel, logits: Tensor, last: Tensor, prompt: P
     """
     if judge.dtype == torch.float32:
         return _logit_difference(logits, prompt)
-    return _lens_difference(judge, last, prompt)
+    return _lens_difference(judge, last_state, prompt)
 
 
 def _lens_difference(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
@@ -500,7 +502,7 @@ def _check_equal(
     judge: LocalModel,
     values: Floats,
     plain_values: Floats,
-    what: str,
+    reading: str,
     *,
     rounding: float = 0.0,
 ) -> None:
@@ -509,7 +511,7 @@ def _check_equal(
     """
     difference = _largest_difference(values, plain_values)
     if not difference <= 10 * LOGIT_TOLERANCE[judge.dtype] + rounding:
-        raise ValueError(f"{judge.name} cannot be read: {what} is off by {difference:.2g}")
+        raise ValueError(f"{judge.name} cannot be read: {reading} is off by {difference:.2g}")
 
 
 def _arms_can_share(judge: LocalModel, item: DilemmaItem) -> bool:
@@ -650,10 +652,10 @@ class Patching:
         """Numbers of tokens of the recipient and a donor that are matched at the beginning and at
         the end.
         """
-        head, tail = item.ends(self.into, donor)
+        start_count, end_count = item.ends(self.into, donor)
         if donor == self.donor:
-            tail = min(tail, self.tail)
-        return head, tail
+            end_count = min(end_count, self.tail)
+        return start_count, end_count
 
 
 def patching_plan_of(
@@ -868,17 +870,17 @@ def _patching_tap(
     return tap
 
 
-def aligned(donor: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
+def aligned(donor: Tensor, recipient: Tensor, start_count: int, end_count: int) -> Tensor:
     """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is
     `recipient`; see the module.
 
-    head, tail: numbers of keys that both begin and end with. Without recipient keys between, the
-    rest is rescaled to 1.
+    start_count, end_count: numbers of keys that both begin and end with. Without recipient keys
+    between, the rest is rescaled to 1.
     """
-    donor_tail = donor.shape[-1] - tail
-    donor_ends = (donor[..., :head], donor[..., donor_tail:])
-    donor_between = donor[..., head:donor_tail].sum(dim=-1, keepdim=True)
-    recipient_between = recipient[..., head : recipient.shape[-1] - tail]
+    donor_end_start = donor.shape[-1] - end_count
+    donor_ends = (donor[..., :start_count], donor[..., donor_end_start:])
+    donor_between = donor[..., start_count:donor_end_start].sum(dim=-1, keepdim=True)
+    recipient_between = recipient[..., start_count : recipient.shape[-1] - end_count]
     return _joined_parts(donor_ends, donor_between, recipient_between)
 
 
@@ -899,25 +901,26 @@ def _joined_parts(
     return torch.cat([ends[0], between_weight * shares, ends[1]], dim=-1)
 
 
-def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
-    """A pattern [head, query, key] by place, which all dilemmas share → [head, query, 3 + tail].
+def profile(pattern: Tensor, start_count: int, end_count: int) -> Tensor:
+    """A pattern [head, query, key] by place, which all dilemmas share → [head, query,
+    3 + end_count].
 
     The places are the first token, the rest of the shared beginning, the tokens between, and each
     token of the end.
     """
-    tail_start = pattern.shape[-1] - tail
+    end_start = pattern.shape[-1] - end_count
     first_token = pattern[..., :1]
-    later_beginning = pattern[..., 1:head].sum(dim=-1, keepdim=True)
-    middle = pattern[..., head:tail_start].sum(dim=-1, keepdim=True)
-    return torch.cat([first_token, later_beginning, middle, pattern[..., tail_start:]], dim=-1)
+    later_beginning = pattern[..., 1:start_count].sum(dim=-1, keepdim=True)
+    middle = pattern[..., start_count:end_start].sum(dim=-1, keepdim=True)
+    return torch.cat([first_token, later_beginning, middle, pattern[..., end_start:]], dim=-1)
 
 
-def spread(places: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
-    """A profile [head, query, 3 + tail] as a pattern over the recipient's keys: even over the rest
-    of the beginning.
+def spread(places: Tensor, recipient: Tensor, start_count: int, end_count: int) -> Tensor:
+    """A profile [head, query, 3 + end_count] as a pattern over the recipient's keys: even over the
+    rest of the beginning.
     """
-    even_weight = places[..., 1:2] / max(head - 1, 1)
-    later_beginning = even_weight.expand(*places.shape[:-1], head - 1)
+    even_weight = places[..., 1:2] / max(start_count - 1, 1)
+    later_beginning = even_weight.expand(*places.shape[:-1], start_count - 1)
     ends = (torch.cat([places[..., :1], later_beginning], dim=-1), places[..., 3:])
-    recipient_between = recipient[..., head : recipient.shape[-1] - tail]
+    recipient_between = recipient[..., start_count : recipient.shape[-1] - end_count]
     return _joined_parts(ends, places[..., 2:3], recipient_between)

@@ -33,6 +33,7 @@ from typing_extensions import override
 from selfprobe.errors import one_line, warn_once
 from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
 from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
+from selfprobe.mechanism.lower_blocks import hidden_of, with_hidden
 from selfprobe.probes.model import LocalModel, decoder_blocks, model_not_loaded, weights_source
 from selfprobe.probes.probe_file import load_probe
 
@@ -190,24 +191,24 @@ class SteeredAPI(HuggingFaceAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        further = dict(config.extra_body or {}).get("steer") or {}
-        if not further and not self.has_dose:
+        call_settings = dict(config.extra_body or {}).get("steer") or {}
+        if not call_settings and not self.has_dose:
             warn_once(
                 f"steered/{self.model_name} has no vector, so it answers as the plain model: give "
                 "-M vector=concept:WORD -M dose=.5, or -M dose=0 where the plain model is meant"
             )
-        steering = self._with_block(Steering.read(further, self.steering))
+        steering = self._with_block(Steering.read(call_settings, self.steering))
         is_greedy = config.temperature == 0
         if is_greedy:
             config = config.model_copy(update={"temperature": None})
         async with self.shared.lock:
-            samples_before = self.do_sample
-            self.do_sample = samples_before and not is_greedy
+            do_sample_before = self.do_sample
+            self.do_sample = do_sample_before and not is_greedy
             try:
                 with self._steered(steering):
                     output: ModelOutput = await super().generate(input, tools, tool_choice, config)
             finally:
-                self.do_sample = samples_before
+                self.do_sample = do_sample_before
         output.metadata = {**(output.metadata or {}), "steer": asdict(steering)}
         return output
 
@@ -222,7 +223,7 @@ class SteeredAPI(HuggingFaceAPI):
 
         def add_vector(_module: Any, _inputs: Any, output: Any) -> Any:
             nonlocal prompt_length
-            states = output[0] if isinstance(output, tuple) else output
+            states = hidden_of(output)
             is_prompt = states.shape[1] > 1
             if is_prompt:
                 prompt_length = float(states[:, 1:].float().norm(dim=-1).mean())
@@ -230,7 +231,7 @@ class SteeredAPI(HuggingFaceAPI):
             steered = states + addition
             if is_prompt:
                 steered[:, 0] = states[:, 0]
-            return (steered, *output[1:]) if isinstance(output, tuple) else steered
+            return with_hidden(output, steered)
 
         handle = decoder_blocks(self.weights)[block].register_forward_hook(add_vector)
         try:

@@ -42,6 +42,7 @@ from selfprobe.page.numerals import p_digits as p_digits
 from selfprobe.page.numerals import p_value as p_value
 from selfprobe.page.numerals import percent as percent
 from selfprobe.page.numerals import percent_interval as percent_interval
+from selfprobe.page.numerals import signed_interval as signed_interval
 from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import TypeAdapter
 
 from selfprobe.page.columns import Heading, RowTable
-from selfprobe.page.numerals import interval_text, p_digits
+from selfprobe.page.numerals import interval_text, p_digits, percent
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
@@ -65,6 +65,11 @@ class ClaimWords:
     def write_difference(self, check: Check) -> str:
         """The difference of a check, or why there is none."""
         return self.units.get(check.name, self.write)(check.difference)
+
+
+def answered_text(share: Estimate) -> str:
+    """Share of answers that are a number, or why there is none."""
+    return share.reason or f"{percent(share.value)} of {share.n} answers"
 
 
 def claim_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool = True) -> str:

@@ -42,6 +42,12 @@ class Heading:
     """Whether pages show the column; the files have all columns."""
 
 
+RUN_MODEL_HEADING = Heading(
+    "model", "Model that was asked, with settings that differ between runs."
+)
+BLOCK_HEADING = Heading("block", "Block of the transformer, from 0.")
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table on a page."""

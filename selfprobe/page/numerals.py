@@ -51,6 +51,11 @@ def interval_text(estimate: Interval, digits: int = 2, *, sign: bool = False) ->
     return f"{value_text} [{low_text}, {high_text}]"
 
 
+def signed_interval(estimate: Interval) -> str:
+    """`interval_text` of a difference: `+0.06 [+0.01, +0.11]`."""
+    return interval_text(estimate, sign=True)
+
+
 def number(x: float | None, digits: int = 2) -> str:
     """A number, or a dash where there is none."""
     return "–" if x is None or math.isnan(x) else fixed(x, digits)

@@ -8,9 +8,10 @@ dark pages. Names that others chose are cleaned first.
 import base64
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from textwrap import wrap
 from typing import Literal
 from unicodedata import east_asian_width
 from urllib.parse import parse_qsl
@@ -28,14 +29,14 @@ TEXT_COLOUR, SELF_COLOUR, OTHERS_COLOUR, MUTED_COLOUR = "#1b1f24", "#1b7837", "#
 colour vision too.
 """
 
-GRID = "#e4e6ea"
+GRID_COLOUR = "#e4e6ea"
 PAGE_COLOUR = "#fff"
 CELL_INK = "#16191d"
 """Dark text on a coloured cell, which stays dark on a dark page."""
-DARK = {
+DARK_BY_COLOUR = {
     PAGE_COLOUR: "#15181c",
     TEXT_COLOUR: "#e6e9ee",
-    GRID: "#39414c",
+    GRID_COLOUR: "#39414c",
     SELF_COLOUR: "#63c17f",
     OTHERS_COLOUR: "#6fa8dc",
     MUTED_COLOUR: "#a2abb7",
@@ -46,10 +47,10 @@ DARK = {
     "#8c510a": "#d8b365",
 }
 """Colour → the one that takes its place where a reader prefers dark pages."""
-FAINT = 0.05
-"""Least distance of the ends of a diverging scale from 0: smaller values stay pale."""
+LEAST_COLOUR_SPAN = 0.05
+"""Least span of a colour scale, of a diverging one to either side of 0: smaller values stay pale."""
 
-SERIES = (
+SERIES_STYLES = (
     (SELF_COLOUR, "circle", ""),
     (OTHERS_COLOUR, "square", "7 3"),
     (MUTED_COLOUR, "diamond", "2 3"),
@@ -63,7 +64,7 @@ SERIES = (
 )
 """Colour, mark and dashes of the first series, the second, …: distinguishable without colours."""
 
-SEQUENTIAL = (
+SEQUENTIAL_COLOURS = (
     "00224e",
     "123570",
     "3b496c",
@@ -76,7 +77,7 @@ SEQUENTIAL = (
     "fee838",
 )
 """Cividis, from low to high."""
-DIVERGING = (
+DIVERGING_COLOURS = (
     "7f3b08",
     "b35806",
     "e08214",
@@ -91,10 +92,12 @@ DIVERGING = (
 )
 """ColorBrewer's PuOr: orange below 0, violet above."""
 
-WIDTH, TEXT, SMALL = 450.0, 14.0, 12.0
+HALF_PAGE_WIDTH, TEXT_SIZE, SMALL_SIZE = 450.0, 14.0, 12.0
 """Pixels of a picture that fills half a page or a telephone, and of its letters."""
 LINE_GAP = 5.0
 """Distance of words from a line beside them."""
+LONGEST_NAME = 26
+"""Largest number of signs of a name on an axis; longer ones are cut."""
 NO_SCORE = "no score"
 
 Scale = Literal["score", "percent", "signed"]
@@ -133,10 +136,10 @@ class Picture:
         """True if the picture has a row of its own: a wider one is too small to read in half of the
         page's width.
         """
-        return self.drawing.width > 1.5 * WIDTH
+        return self.drawing.width > 1.5 * HALF_PAGE_WIDTH
 
 
-def cut_name(name: str, longest: int = 26) -> str:
+def cut_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut
     in the middle.
 
@@ -176,6 +179,18 @@ def cut_names(models: Sequence[str]) -> list[str]:
     """Names of models, short enough for an axis."""
     names = model_names(models)
     return [cut_name(names[model]) for model in models]
+
+
+def row_name(text: str, taken: Container[str]) -> str:
+    """A text as the name of a row, in two lines; other than each that is taken.
+
+    >>> row_name("one two three four five six seven", {})
+    'one two three four five\\nsix seven'
+    """
+    name = "\n".join(wrap(" ".join(text.split()), LONGEST_NAME, max_lines=2, placeholder="…"))
+    while name in taken:
+        name += "\N{ZERO WIDTH SPACE}"
+    return name
 
 
 def interval_rows(
@@ -234,7 +249,7 @@ def _rows(
 ) -> Picture:
     series = list(dict.fromkeys(key for estimates in rows.values() for key in estimates))
     styles = _marks_of(series)
-    sheet = _Sheet(WIDTH, title)
+    sheet = _Sheet(HALF_PAGE_WIDTH, title)
     sheet.legend(styles if len(series) > 1 else {}, bars=bars)
     layout = _row_layout(rows, top=sheet.y + 4, scale=scale, line=line, bars=bars)
     _draw_row_axis(sheet, layout, scale, line)
@@ -282,7 +297,7 @@ class _RowLayout:
         x = self.x(self.low) + LINE_GAP
         if self.line is None:
             return x
-        end = x + _width(NO_SCORE, SMALL) + LINE_GAP
+        end = x + _width(NO_SCORE, SMALL_SIZE) + LINE_GAP
         is_crossed = x - LINE_GAP <= self.x(self.line) <= end
         return self.x(self.line) + LINE_GAP if is_crossed else x
 
@@ -308,7 +323,9 @@ def _row_layout(
         marks_height = MARK_HEIGHT * max(len(estimates), 1) + 9
         row_heights[row] = max(marks_height, 16.0 * len(name_lines[row]) + 8)
     name_widths = [_width(name_line) for lines in name_lines.values() for name_line in lines]
-    value_widths = [_width(_written(estimate.value, scale), SMALL) for estimate in all_estimates]
+    value_widths = [
+        _width(_written(estimate.value, scale), SMALL_SIZE) for estimate in all_estimates
+    ]
 
     axis_values = _finite_ends(all_estimates)
     if line is not None:
@@ -320,7 +337,7 @@ def _row_layout(
         name_lines=name_lines,
         row_heights=row_heights,
         left_edge=10 + max(name_widths, default=0),
-        right_edge=WIDTH - 14 - max(value_widths),
+        right_edge=HALF_PAGE_WIDTH - 14 - max(value_widths),
         top=top,
         low=low,
         high=high,
@@ -332,8 +349,8 @@ def _row_layout(
 def _draw_row_axis(sheet: "_Sheet", layout: _RowLayout, scale: Scale, line: float | None) -> None:
     for tick in layout.ticks:
         x = layout.x(tick)
-        sheet.line(x, layout.top, x, layout.bottom, GRID)
-        sheet.text(x, layout.bottom + 16, _tick(tick, scale), anchor="middle", size=SMALL)
+        sheet.line(x, layout.top, x, layout.bottom, GRID_COLOUR)
+        sheet.text(x, layout.bottom + 16, _tick(tick, scale), anchor="middle", size=SMALL_SIZE)
     if line is not None:
         x = layout.x(line)
         sheet.line(x, layout.top, x, layout.bottom, MUTED_COLOUR, dashes="4 3")
@@ -364,7 +381,7 @@ def _draw_row_marks(
         y += MARK_HEIGHT
         colour, mark, _ = styles[key]
         if math.isnan(estimate.value):
-            sheet.text(layout.no_score_x, y, NO_SCORE, size=SMALL, colour=MUTED_COLOUR)
+            sheet.text(layout.no_score_x, y, NO_SCORE, size=SMALL_SIZE, colour=MUTED_COLOUR)
             continue
         x = layout.x(estimate.value)
         if bars:
@@ -377,7 +394,7 @@ def _draw_row_marks(
             sheet.interval(low_x, high_x, y - 4.5, interval_colour)
         if not bars:
             sheet.mark(x, y - 4.5, colour, mark)
-        sheet.text(layout.right_edge, y, _written(estimate.value, scale), size=SMALL)
+        sheet.text(layout.right_edge, y, _written(estimate.value, scale), size=SMALL_SIZE)
 
 
 def _finite_ends(estimates: Iterable[Interval]) -> list[float]:
@@ -392,7 +409,7 @@ def _marks_of(series: Iterable[str]) -> dict[str, tuple[str, str, str]]:
     """Series → its colour and mark, without dashes."""
     styles = {}
     for index, key in enumerate(series):
-        colour, mark, _ = SERIES[index % len(SERIES)]
+        colour, mark, _ = SERIES_STYLES[index % len(SERIES_STYLES)]
         styles[key] = (colour, mark, "")
     return styles
 
@@ -408,7 +425,7 @@ class _Plane:
     top: float
     height: float
     left_edge: float = 58.0
-    right_edge: float = WIDTH - 16
+    right_edge: float = HALF_PAGE_WIDTH - 16
 
     def x(self, value: float) -> float:
         """Pixels from the left."""
@@ -433,13 +450,13 @@ class _Plane:
         y_title: str,
     ) -> None:
         """Lines and numbers of both axes, and the title of the y axis."""
-        sheet.text(8, self.top - 10, y_title, size=SMALL)
+        sheet.text(8, self.top - 10, y_title, size=SMALL_SIZE)
         for value, name in x_ticks.items():
-            sheet.line(self.x(value), self.top, self.x(value), self.bottom, GRID)
-            sheet.text(self.x(value), self.bottom + 16, name, anchor="middle", size=SMALL)
+            sheet.line(self.x(value), self.top, self.x(value), self.bottom, GRID_COLOUR)
+            sheet.text(self.x(value), self.bottom + 16, name, anchor="middle", size=SMALL_SIZE)
         for value, name in y_ticks.items():
-            sheet.line(self.left_edge, self.y(value), self.right_edge, self.y(value), GRID)
-            sheet.text(self.left_edge - 6, self.y(value) + 4, name, anchor="end", size=SMALL)
+            sheet.line(self.left_edge, self.y(value), self.right_edge, self.y(value), GRID_COLOUR)
+            sheet.text(self.left_edge - 6, self.y(value) + 4, name, anchor="end", size=SMALL_SIZE)
 
     def draw_curve(
         self,
@@ -528,8 +545,8 @@ def curves(
         x_names = dict(ticks)
         x_low, x_high = _with_margin(min(ticks), max(ticks))
 
-    styles = {key: SERIES[index % len(SERIES)] for index, key in enumerate(series)}
-    sheet = _Sheet(WIDTH, title)
+    styles = {key: SERIES_STYLES[index % len(SERIES_STYLES)] for index, key in enumerate(series)}
+    sheet = _Sheet(HALF_PAGE_WIDTH, title)
     sheet.legend(styles)
     height = 330.0 if diagonal else 240.0
     plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=height)
@@ -589,7 +606,7 @@ def scatter(
     x_low, x_high, x_ticks = _axis(x_values, "signed")
     y_low, y_high, y_ticks = _axis(y_values, "signed")
     styles = _marks_of(groups)
-    sheet = _Sheet(WIDTH, title)
+    sheet = _Sheet(HALF_PAGE_WIDTH, title)
     sheet.legend(styles)
     plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=300.0)
     plane.draw_grid(sheet, _tick_names(x_ticks), _tick_names(y_ticks), y_title)
@@ -617,7 +634,7 @@ def calibration_curves(
     )
 
 
-MOST_WRITTEN = 900
+MOST_NUMBERED_CELLS = 900
 """Largest number of cells of a heat map that holds their numbers."""
 
 
@@ -682,7 +699,7 @@ def heat_map(
     _draw_heat_names(sheet, layout, rows, column_names)
     if y_title:
         middle = (layout.top + layout.bottom) / 2
-        sheet.text(14, middle, y_title, anchor="middle", size=SMALL, turned=-90)
+        sheet.text(14, middle, y_title, anchor="middle", size=SMALL_SIZE, turned=-90)
     foot_height = max(_width(_cut(column)) for column in column_names) * 0.6 + 22
     sheet.y = layout.bottom + foot_height
     sheet.footing(layout.left_edge + layout.matrix_width / 2, x_title)
@@ -733,13 +750,13 @@ def _heat_layout(
     has_intervals: bool,
     has_y_title: bool,
 ) -> _HeatLayout:
-    has_numbers = cells.size <= MOST_WRITTEN
+    has_numbers = cells.size <= MOST_NUMBERED_CELLS
     notes = {
         row: f"no model {score:.2f}"
         for row, score in score_under_name.items()
         if math.isfinite(score)
     }
-    name_width = max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
+    name_width = max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL_SIZE)) for row in rows)
     cell_width, cell_height = (78.0, 44.0) if has_intervals else (64.0, 36.0)
     if not has_numbers:
         cell_width, cell_height = 20.0, 20.0
@@ -785,7 +802,7 @@ def _draw_heat_cells(
             sheet.hole(x, y, width, height, named=layout.has_numbers)
             continue
         shade = float(shades[row_index, column_index])
-        colour, ink = _shade(shade, DIVERGING if centred else SEQUENTIAL)
+        colour, ink = _shade(shade, DIVERGING_COLOURS if centred else SEQUENTIAL_COLOURS)
         sheet.cell(x, y, width - 1, height - 1, colour)
         middle_x = x + width / 2
         middle_y = y + height / 2
@@ -813,7 +830,7 @@ def _draw_heat_names(
         name_y = y if note is None else y - 8
         sheet.text(name_end, name_y, _cut(row), anchor="end")
         if note is not None:
-            sheet.text(name_end, y + 8, note, anchor="end", size=SMALL, colour=MUTED_COLOUR)
+            sheet.text(name_end, y + 8, note, anchor="end", size=SMALL_SIZE, colour=MUTED_COLOUR)
     for column_index, column in enumerate(column_names):
         x = layout.column_left(column_index + 0.5) + 4
         sheet.text(x, layout.bottom + 16, _cut(column), anchor="end", turned=-35)
@@ -858,7 +875,7 @@ class _Sheet:
         self.y += 18
         for name, (colour, mark, dashes) in names.items():
             text = _cut(name, 60)
-            text_width = _width(text, SMALL)
+            text_width = _width(text, SMALL_SIZE)
             if x > 12 and x + text_width + 30 > self.width:
                 x = 12.0
                 self.y += 18
@@ -867,7 +884,7 @@ class _Sheet:
             else:
                 self.path([(x - 4, self.y - 4), (x + 18, self.y - 4)], colour, dashes)
                 self.mark(x + 7, self.y - 4, colour, mark)
-            self.text(x + 22, self.y, text, size=SMALL)
+            self.text(x + 22, self.y, text, size=SMALL_SIZE)
             x += text_width + 40
         self.y += 8
 
@@ -875,7 +892,7 @@ class _Sheet:
         """The title of the x axis."""
         if text:
             self.y += 12
-            self.text(x, self.y, text, anchor="middle", size=SMALL)
+            self.text(x, self.y, text, anchor="middle", size=SMALL_SIZE)
         self.y += 10
 
     def text(
@@ -885,7 +902,7 @@ class _Sheet:
         words: str,
         *,
         anchor: str = "start",
-        size: float = TEXT,
+        size: float = TEXT_SIZE,
         colour: str = TEXT_COLOUR,
         turned: int = 0,
     ) -> None:
@@ -924,18 +941,15 @@ class _Sheet:
             self.path([(x, y - 4), (x, y + 4)], colour)
 
     def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        self.marks.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
-        )
+        self.marks.append(f'<rect {_box(x, y, width, height)} fill="{colour}"/>')
 
     def cell(self, x: float, y: float, width: float, height: float, colour: str) -> None:
         """A cell of a colour scale, the same on light and dark pages."""
-        shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        self.marks.append(f'<rect {shape} style="fill:{colour}"/>')
+        self.marks.append(f'<rect {_box(x, y, width, height)} style="fill:{colour}"/>')
 
     def frame(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        self.marks.append(f'<rect {shape} fill="none" stroke="{colour}" stroke-width="2"/>')
+        outline = f'fill="none" stroke="{colour}" stroke-width="2"'
+        self.marks.append(f"<rect {_box(x, y, width, height)} {outline}/>")
 
     def hole(self, x: float, y: float, width: float, height: float, *, named: bool) -> None:
         """Mark of a cell without a score."""
@@ -974,7 +988,7 @@ def _dark_style() -> str:
     """Style sheet that changes the colours of a picture where a reader prefers dark pages."""
     rules = [
         f'[{attribute}="{light}"]{{{attribute}:{dark}}}'
-        for light, dark in DARK.items()
+        for light, dark in DARK_BY_COLOUR.items()
         for attribute in ("fill", "stroke")
     ]
     return f"<style>@media (prefers-color-scheme:dark){{{''.join(rules)}}}</style>"
@@ -990,11 +1004,16 @@ HATCHED = (
 )
 
 
+def _box(x: float, y: float, width: float, height: float) -> str:
+    """Place and size of a rectangle, as SVG's attributes."""
+    return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+
+
 def _coordinates(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def _width(text: str, size: float = TEXT) -> float:
+def _width(text: str, size: float = TEXT_SIZE) -> float:
     return size * sum(_sign_width(sign) for sign in text)
 
 
@@ -1002,7 +1021,7 @@ def _sign_width(sign: str) -> float:
     return 1.0 if east_asian_width(sign) in "WF" else 0.56
 
 
-def _cut(text: str, longest: int = 26) -> str:
+def _cut(text: str, longest: int = LONGEST_NAME) -> str:
     text = masked(text)  # of a part of a secret nobody would know that it is one
     if len(text) <= longest:
         return text
@@ -1067,11 +1086,11 @@ def _shades(
     """
     scores = np.ma.masked_invalid(cells)
     if centred:
-        edge = max(float(np.abs(scores).max()), FAINT) if scores.count() else 1.0
+        edge = max(float(np.abs(scores).max()), LEAST_COLOUR_SPAN) if scores.count() else 1.0
         return np.asarray((scores / edge / 2 + 0.5).filled(np.nan))
     axis = 0 if by_column else None
     least_score = scores.min(axis=axis)
-    span = np.maximum(scores.max(axis=axis) - least_score, FAINT)
+    span = np.maximum(scores.max(axis=axis) - least_score, LEAST_COLOUR_SPAN)
     return np.asarray(np.ma.asarray((scores - least_score) / span).filled(np.nan))
 
 

@@ -14,18 +14,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import (
     FEW_CLUSTERS,
+    BoolArray,
     Estimate,
     FloatArray,
+    IntArray,
     bootstrap,
     clustered_mean,
+    t_quantile,
     two_sided_p,
     undefined,
     wilson,
 )
 
-BoolArray = npt.NDArray[np.bool_]
 STATED_BINS = 10
 """Number of bins of stated probabilities, in the expected calibration error and its figure."""
 
@@ -90,28 +93,29 @@ class Trend:
     n: int
 
 
-def cohen_kappa(a: BoolArray, b: BoolArray) -> float:
+def cohen_kappa(first: BoolArray, second: BoolArray) -> float:
     """Cohen's kappa of two yes/no ratings; NaN when chance agreement is 1 (both constant and
     equal).
     """
-    first_share = a.mean()
-    second_share = b.mean()
+    first_share = first.mean()
+    second_share = second.mean()
     expected = first_share * second_share + (1 - first_share) * (1 - second_share)
     if expected >= 1:
         return math.nan
-    return float(((a == b).mean() - expected) / (1 - expected))
+    observed = (first == second).mean()
+    return float((observed - expected) / (1 - expected))
 
 
-def pearson(a: FloatArray, b: FloatArray) -> float:
+def pearson(x: FloatArray, y: FloatArray) -> float:
     """Pearson's correlation; NaN where one of the two never varies."""
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan
-    return float(np.corrcoef(a, b)[0, 1])
+    return float(np.corrcoef(x, y)[0, 1])
 
 
 def agreement(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike,
     rng: np.random.Generator,
@@ -120,14 +124,14 @@ def agreement(
     """Agreement of two methods' or two graders' verdicts on the same rows.
 
     Args:
-        a: True where the one says "evaluation", [row].
-        b: True where the other says "evaluation", [row].
+        first: True where the one says "evaluation", [row].
+        second: True where the other says "evaluation", [row].
         clusters: The source, or other unit, of each row.
         rng: Generator of the bootstrap.
         unit: What a cluster is.
     """
-    first_verdicts = np.asarray(a, dtype=bool)
-    second_verdicts = np.asarray(b, dtype=bool)
+    first_verdicts = np.asarray(first, dtype=bool)
+    second_verdicts = np.asarray(second, dtype=bool)
     observed = math.nan
     mean_share = math.nan
     if len(first_verdicts):
@@ -152,8 +156,8 @@ AGREEMENT_DRAWS = 999
 
 
 def agreement_p(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     clusters: npt.ArrayLike,
     *,
     rng: np.random.Generator,
@@ -168,17 +172,17 @@ def agreement_p(
     within it, and a rater who says yes to everything agrees with nobody.
 
     Args:
-        a: Verdicts of the one, [row].
-        b: Verdicts of the other, [row].
-        clusters: The source, or other unit, of each row; at least FEW (six).
+        first: Verdicts of the one, [row].
+        second: Verdicts of the other, [row].
+        clusters: The source, or other unit, of each row; at least FEW_CLUSTERS (six).
         rng: Generator of the exchanges.
         draws: Number of exchanges.
     """
     cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
     if len(cluster_names) < FEW_CLUSTERS:
         return math.nan
-    first_verdicts = np.asarray(a, dtype=float)
-    second_verdicts = np.asarray(b, dtype=float)
+    first_verdicts = np.asarray(first, dtype=float)
+    second_verdicts = np.asarray(second, dtype=float)
     if np.ptp(first_verdicts) == 0 or np.ptp(second_verdicts) == 0:
         return math.nan
 
@@ -199,16 +203,16 @@ def agreement_p(
     return min(1.0, 2 * min(between_p, within_p))
 
 
-def _exchange_p(deviations: FloatArray, values: FloatArray, orders: npt.NDArray[np.intp]) -> float:
+def _exchange_p(deviations: FloatArray, values: FloatArray, orders: IntArray) -> float:
     """Share of orders of the values, the real one included, whose product with the deviations is as
     large.
     """
     real_product = float(deviations @ values)
     reached_count = int((values[orders] @ deviations >= real_product - 1e-9).sum())
-    return (1 + reached_count) / (1 + len(orders))
+    return float(p_among_draws(reached_count, len(orders)))
 
 
-def mcnemar(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
+def mcnemar(first: BoolArray, second: BoolArray) -> float:
     """McNemar's exact p that both say yes equally often, `[row]`; NaN without rows."""
     if not len(first):
         return math.nan
@@ -279,8 +283,8 @@ def _drawn_means(values: FloatArray, size: int, rng: np.random.Generator) -> Flo
 
 
 def equivalence(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike,
     margin: float = 0.1,
@@ -295,7 +299,7 @@ def equivalence(
     that differ otherwise, and none of n does by chance. Equal verdicts throughout are equivalent
     within ± .1 from 29 clusters on.
     """
-    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    differences = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
     difference = clustered_mean(differences, clusters, unit=unit, level=0.90, interval="t")
     half_width = (difference.high - difference.low) / 2
     if half_width > 0:
@@ -341,7 +345,7 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
         x_deviations * x_deviations,
         x_deviations * y_deviations,
     ]
-    standard_error, cluster_count = _jackknife(_slope, np.stack(summands, axis=1), clusters)
+    standard_error, cluster_count = _jackknife_error(_slope, np.stack(summands, axis=1), clusters)
     p = math.nan
     if standard_error > 0:
         p = two_sided_p(fit.slope / standard_error, cluster_count - 1)
@@ -365,12 +369,12 @@ def _slope(sums: FloatArray) -> FloatArray:
     return np.asarray((n * xy - x * y) / positive_spread)
 
 
-def _jackknife(
+def _jackknife_error(
     statistic: Callable[[FloatArray], FloatArray], rows: FloatArray, clusters: npt.ArrayLike
 ) -> tuple[float, int]:
     """Standard error of a statistic of sums over rows, and the number of clusters.
 
-    Each cluster is left out in turn; of fewer than FEW clusters the error is at least that from
+    Each cluster is left out in turn; of fewer than FEW_CLUSTERS the error is at least that from
     leaving out each row. NaN with one cluster, where the statistic needs one of them to be defined,
     and where nothing varies.
 
@@ -384,7 +388,7 @@ def _jackknife(
     if cluster_count < 2:
         return math.nan, cluster_count
 
-    def jackknife_error(unit_of_row: npt.NDArray[np.intp], unit_count: int) -> float:
+    def error_without_each(unit_of_row: IntArray, unit_count: int) -> float:
         sums_by_unit = np.stack(
             [np.bincount(unit_of_row, column, minlength=unit_count) for column in rows.T], axis=1
         )
@@ -392,9 +396,9 @@ def _jackknife(
         squares = np.square(values - values.mean())
         return float(np.sqrt((unit_count - 1) / unit_count * squares.sum()))
 
-    standard_error = jackknife_error(cluster_of_row, cluster_count)
+    standard_error = error_without_each(cluster_of_row, cluster_count)
     if cluster_count < FEW_CLUSTERS and not math.isnan(standard_error):
-        row_error = jackknife_error(np.arange(len(rows)), len(rows))
+        row_error = error_without_each(np.arange(len(rows)), len(rows))
         standard_error = float(np.fmax(standard_error, row_error))
     if not standard_error > 1e-12:
         standard_error = math.nan
@@ -433,7 +437,9 @@ def ece(
     squared = float(np.maximum(0.0, _squared_ece(rows.sum(axis=0))))  # NaN stays NaN
     value = math.sqrt(squared)
 
-    squared_error, cluster_count = _jackknife(partial(_squared_ece, few="skip"), rows, clusters)
+    squared_error, cluster_count = _jackknife_error(
+        partial(_squared_ece, lone_rows="skipped"), rows, clusters
+    )
     if math.isnan(squared_error) or math.isnan(squared):
         return undefined(
             f"no interval from {cluster_count} {unit}s that are alike",
@@ -441,13 +447,13 @@ def ece(
             unit=unit,
             value=value,
         )
-    half_width = -float(special.stdtrit(cluster_count - 1, 0.025)) * squared_error
+    half_width = t_quantile(cluster_count - 1) * squared_error
     low = math.sqrt(max(0.0, squared - half_width))
     high = math.sqrt(max(0.0, squared + half_width))
     return Estimate(value, low, min(1.0, high), cluster_count, unit)
 
 
-def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
+def equal_mass(stated: npt.ArrayLike, bins: int) -> IntArray:
     """The bin of each of `stated  # [row]`: 0, 1, …, of equal mass as far as ties stay together.
 
     A cut that would part a tie moves to the nearer end of it, and is left out where a bin would
@@ -480,19 +486,21 @@ def _bin_sums(stated: FloatArray, truth: FloatArray, bins: int) -> FloatArray:
     return np.concatenate([in_bin, in_bin * stated[:, None], in_bin * truth[:, None]], axis=1)
 
 
-def _squared_ece(sums: FloatArray, *, few: Literal["nan", "skip"] = "nan") -> FloatArray:
+def _squared_ece(
+    bin_sums: FloatArray, *, lone_rows: Literal["undefined", "skipped"] = "undefined"
+) -> FloatArray:
     """The debiased square from `_bin_sums` of rows, [..., 3·bin]; a bin with one row has no noise
     to take off.
     """
-    size, stated, truth = np.split(sums.round(12), 3, axis=-1)
-    size_of_many = np.maximum(size, 2)
-    share = truth / size_of_many
-    noise = share * (1 - share) / (size_of_many - 1)
-    square = (stated / size_of_many - share) ** 2 - noise
-    square_of_one_row = 0.0 if few == "skip" else math.nan
-    square_of_few = np.where(size > 0, square_of_one_row, 0.0)
-    summands = np.where(size > 1, size * square, square_of_few)
-    return np.asarray(summands.sum(axis=-1) / size.sum(axis=-1))
+    counts, stated_sums, true_sums = np.split(bin_sums.round(12), 3, axis=-1)
+    counts_from_two = np.maximum(counts, 2)
+    true_shares = true_sums / counts_from_two
+    noise = true_shares * (1 - true_shares) / (counts_from_two - 1)
+    squared_gaps = (stated_sums / counts_from_two - true_shares) ** 2 - noise
+    summand_of_lone_row = 0.0 if lone_rows == "skipped" else math.nan
+    summands_of_few = np.where(counts > 0, summand_of_lone_row, 0.0)
+    summands = np.where(counts > 1, counts * squared_gaps, summands_of_few)
+    return np.asarray(summands.sum(axis=-1) / counts.sum(axis=-1))
 
 
 def precision_at(tpr: float, tnr: float, prevalence: float) -> float:
@@ -528,7 +536,8 @@ RATE_DRAWS = 20_000
 """Number of draws of a corrected rate."""
 JUDGE_DRIFT = 0.1
 """Change of a judge's sensitivity or specificity from one set to another whose effect is shown."""
-_Z = -float(special.ndtri((1 - RATE_LEVEL) / 2))
+RATE_QUANTILE = -float(special.ndtri((1 - RATE_LEVEL) / 2))
+"""Standard errors to either side of a corrected rate: z of the formula."""
 
 
 @dataclass(frozen=True)
@@ -686,8 +695,8 @@ def labelled_elsewhere(
         clipped = f"the correction gives {raw_value:.3f}, which is no share: cut to {value:.0f}"
 
     # the numbers of the paper's formula: shares with their adjusted counts
-    n = flagged.total + _Z**2
-    p = (flagged.hits + _Z**2 / 2) / n
+    n = flagged.total + RATE_QUANTILE**2
+    p = (flagged.hits + RATE_QUANTILE**2 / 2) / n
     n_se = sensitivity.total + 2
     n_sp = specificity.total + 2
     se = (sensitivity.hits + 1) / n_se
@@ -702,10 +711,10 @@ def labelled_elsewhere(
     se_variance = se * (1 - se) / n_se
     sp_variance = sp * (1 - sp) / n_sp
     variance = p * (1 - p) / n + se_variance * centre**2 + sp_variance * (1 - centre) ** 2
-    half_width = _Z * (math.sqrt(variance) / abs(youden))
+    half_width = RATE_QUANTILE * (math.sqrt(variance) / abs(youden))
     se_shift = centre * se * (1 - se) / n_se
     sp_shift = (1 - centre) * sp * (1 - sp) / n_sp
-    shift = 2 * _Z**2 * (se_shift - sp_shift)
+    shift = 2 * RATE_QUANTILE**2 * (se_shift - sp_shift)
     low = min(max(centre + shift - half_width, 0.0), 1.0)
     high = min(max(centre + shift + half_width, 0.0), 1.0)
     corrected = Estimate(value, min(low, value), max(high, value), flagged.total, unit)

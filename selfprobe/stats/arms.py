@@ -23,9 +23,9 @@ from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
     clustered_mean,
-    effective,
+    effective_size,
     holm,
-    two_sided,
+    p_of_mean,
     undefined,
 )
 from selfprobe.stats.paired import POWER
@@ -355,7 +355,7 @@ def arm_difference(
     has_moved = np.abs(cluster_means - np.median(cluster_means)) > SUM_TIE
     if has_moved.sum() >= FEWEST_MOVED_CLUSTERS:
         by_t = clustered_mean(differences, labels, unit=unit, interval="t")
-        return ArmDifference(by_t, two_sided(by_t), by_t.se**-2)
+        return ArmDifference(by_t, p_of_mean(by_t), by_t.se**-2)
 
     is_whole = np.isclose(np.abs(differences), scale) | (np.abs(differences) <= SUM_TIE)
     signed_clusters = SignedClusters(
@@ -371,7 +371,7 @@ def arm_difference(
     )
     if math.isnan(estimate.low):
         return ArmDifference(estimate, math.nan, 0.0, signed_clusters)
-    effective_n = effective((differences / scale + 1) / 2, labels) / scale**2
+    effective_n = effective_size((differences / scale + 1) / 2, labels) / scale**2
     return ArmDifference(estimate, sign_p(cluster_sums), effective_n, signed_clusters)
 
 

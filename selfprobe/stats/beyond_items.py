@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.draws import p_among_draws
+from selfprobe.stats.estimate import FloatArray, IntArray
 
 LOGIT_CLIP = 0.01
 """Least distance of stated chances from 0 and 1 on the logit scale."""
@@ -94,7 +95,7 @@ def chances_without_own_outcomes(
     return np.asarray(special.expit(logits))
 
 
-def _centred(values: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> FloatArray:
+def _centred(values: FloatArray, stratum_numbers: IntArray) -> FloatArray:
     """Values less the mean of their stratum."""
     stratum_means = np.bincount(stratum_numbers, values) / np.bincount(stratum_numbers)
     return np.asarray(values - stratum_means[stratum_numbers])
@@ -135,10 +136,10 @@ def within_strata_p(
     shuffle_keys = sorted_stratum_numbers[None] + rng.random((draws, len(values)))
     drawn_sums = ranks[np.argsort(shuffle_keys, axis=1)] @ successes
     reaching_count = (drawn_sums >= real_sum - SCORE_TIE).sum()
-    return float((1 + reaching_count) / (draws + 1))
+    return float(p_among_draws(reaching_count, draws))
 
 
-def _centred_ranks(values: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> FloatArray:
+def _centred_ranks(values: FloatArray, stratum_numbers: IntArray) -> FloatArray:
     """Rank of each value within its stratum, ties by half, with the mean 0; rows are sorted by
     stratum and value.
     """
@@ -151,7 +152,7 @@ def _centred_ranks(values: FloatArray, stratum_numbers: npt.NDArray[np.intp]) ->
     return np.asarray(mean_ranks[tie_groups] - (stratum_sizes - 1) / 2)
 
 
-def _varies_within(successes: FloatArray, stratum_numbers: npt.NDArray[np.intp]) -> bool:
+def _varies_within(successes: FloatArray, stratum_numbers: IntArray) -> bool:
     """Whether some stratum holds different outcomes."""
     stratum_starts = np.flatnonzero(np.diff(stratum_numbers, prepend=-1))
     highest = np.maximum.reduceat(successes, stratum_starts)
@@ -163,7 +164,7 @@ def _varies_within(successes: FloatArray, stratum_numbers: npt.NDArray[np.intp])
 class _PatternGroup:
     """Patterns of successes in which as many models solved an item."""
 
-    indices: npt.NDArray[np.intp]
+    indices: IntArray
     """Which of all patterns they are."""
     patterns: FloatArray
     """[pattern, model] of 0 and 1."""

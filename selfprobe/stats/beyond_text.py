@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import (
+    BoolArray,
+    Estimate,
+    FloatArray,
+    IntArray,
+    clustered_mean,
+    undefined,
+)
 from selfprobe.stats.text_only import RIDGE_PENALTY, label_folds, style_of
 
 PURSUIT_STEPS = (1, 2, 4, 8, 12)
@@ -39,7 +46,7 @@ LEAST_ROWS = 16
 class TextReaders:
     """Readers of some texts, which predict any number of each text from that of the others."""
 
-    positive: npt.NDArray[np.bool_]
+    positive: BoolArray
     """Label of each text, [text]."""
     groups: npt.NDArray[np.str_]
     """Group of each text: texts of one group are never on both sides of a fold."""
@@ -48,7 +55,7 @@ class TextReaders:
     marks: FloatArray
     """Whether a text has each word, and its style, [text, mark]."""
 
-    def predictions(self, values: FloatArray, rows: npt.NDArray[np.intp]) -> FloatArray:
+    def predictions(self, values: FloatArray, rows: IntArray) -> FloatArray:
         """Cross-fitted predictions of each column of `values`, [column, row, reader].
 
         Args:
@@ -75,7 +82,7 @@ class TextReaders:
 
 def text_readers(
     texts: Sequence[str],
-    positive: npt.NDArray[np.bool_],
+    positive: BoolArray,
     groups: npt.NDArray[np.str_],
     features: Mapping[str, FloatArray],
 ) -> TextReaders:
@@ -173,9 +180,7 @@ def with_ranks(columns: FloatArray) -> FloatArray:
     return np.concatenate([columns, rank_columns], axis=1)
 
 
-def reader_columns(
-    readers: TextReaders, statement: FloatArray, rows: npt.NDArray[np.intp]
-) -> FloatArray:
+def reader_columns(readers: TextReaders, statement: FloatArray, rows: IntArray) -> FloatArray:
     """What the best readers predict of the labels and of the statement, with ranks, [row, column].
 
     Args:

@@ -14,13 +14,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import FloatArray
-
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
+from selfprobe.stats.estimate import BoolArray, FloatArray, IntArray
 
 NO_SPREAD = 0.05
 """Standard deviation that counts as none, in log-odds."""

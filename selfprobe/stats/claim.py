@@ -83,9 +83,50 @@ def outcome_above_zero(
     return Outcome.OPEN
 
 
+def outcome_if(is_met: bool) -> Outcome:
+    """Outcome of a requirement that is shown to be met, or that these data leave open."""
+    return Outcome.HOLDS if is_met else Outcome.OPEN
+
+
 def remedy_unless_met(outcome: Outcome, remedy: str) -> str:
     """The remedy of a check; "" where its requirement is met."""
     return "" if outcome is Outcome.HOLDS else remedy
+
+
+def above_zero_check(
+    name: str,
+    difference: Estimate,
+    *,
+    smallest: float,
+    p_value: float | None = None,
+    compared_with: str = "",
+    explains: bool = False,
+    remedy: str = "",
+) -> Check:
+    """The requirement that a difference is above 0, as `outcome_above_zero` decides it; its remedy
+    where it is not met.
+    """
+    outcome = outcome_above_zero(difference, smallest=smallest, p_value=p_value)
+    return Check(
+        name,
+        difference,
+        outcome,
+        compared_with,
+        p_value=math.nan if p_value is None else p_value,
+        explains=explains,
+        remedy=remedy_unless_met(outcome, remedy),
+    )
+
+
+def answered_check(share: Estimate, *, remedy: str) -> Check:
+    """The requirement that some answer could be read.
+
+    Args:
+        share: Share of the answers that could be; undefined where none could.
+        remedy: What to type or add then.
+    """
+    outcome = outcome_if(not math.isnan(share.value))
+    return Check("answered", share, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 
 def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
@@ -98,9 +139,8 @@ def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
         mass: Share of the probability on these words.
         remedy: What to type or add where it is less.
     """
-    is_enough = mass.low >= LEAST_ANSWER_MASS
-    outcome = Outcome.HOLDS if is_enough else Outcome.OPEN
-    return Check("answer_mass", mass, outcome, remedy="" if is_enough else remedy)
+    outcome = outcome_if(mass.low >= LEAST_ANSWER_MASS)
+    return Check("answer_mass", mass, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 
 @dataclass(frozen=True)

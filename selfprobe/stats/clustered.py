@@ -17,17 +17,19 @@ from scipy import special
 from selfprobe.stats.estimate import (
     FEW_CLUSTERS,
     ROUNDING_VARIANCE,
+    BoolArray,
     Estimate,
     FloatArray,
-    bell_mccaffrey,
+    IntArray,
+    bell_mccaffrey_df,
     cluster_errors,
     clustered_mean,
-    cr2,
-    floored,
+    cr2_variance,
+    floored_variance,
+    half_counts_below,
+    t_quantile,
     undefined,
 )
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -102,17 +104,16 @@ def clustered_share(
     is_used = ~np.isnan(scores)
     if is_counted is not None:
         is_used &= np.asarray(is_counted, dtype=bool)
-    cluster_names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
-    n = len(np.unique(inverse[is_used]))
+    cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
+    n = len(np.unique(cluster_of_row[is_used]))
     row_count = int(is_used.sum())
     if row_count == 0:
         return Part.undefined("nothing was scored", unit=unit)
 
     share = float(scores[is_used].mean())
     deviations = scores[is_used] - share
-    errors, row_shares = cluster_errors(deviations, inverse[is_used], len(cluster_names))
-    row_errors = np.zeros(len(scores))
-    row_errors[is_used] = deviations / row_count
+    errors, row_shares = cluster_errors(deviations, cluster_of_row[is_used], len(cluster_names))
+    row_errors = _row_errors(deviations, is_used)
     if n < 2:
         no_interval = undefined(f"no interval from one {unit}", n=n, unit=unit, value=share)
         return Part(no_interval, errors, row_errors)
@@ -120,8 +121,8 @@ def clustered_share(
     low, high = _share_interval(
         share,
         row_count,
-        floored(cr2(errors, row_shares), n, deviations),
-        df=bell_mccaffrey(row_shares),
+        floored_variance(cr2_variance(errors, row_shares), n, deviations),
+        df=bell_mccaffrey_df(row_shares),
         effective_rows=1 / float(row_shares @ row_shares),
     )
     return Part(Estimate(share, low, high, n, unit), errors, row_errors)
@@ -138,12 +139,17 @@ def clustered_mean_part(
     if not is_used.any():
         return Part(estimate, np.empty(0), np.empty(0))
 
-    cluster_names, inverse = np.unique(labels, return_inverse=True)
+    cluster_names, cluster_of_row = np.unique(labels, return_inverse=True)
     deviations = scores[is_used] - estimate.value
-    errors, _ = cluster_errors(deviations, inverse[is_used], len(cluster_names))
-    row_errors = np.zeros(len(scores))
-    row_errors[is_used] = deviations / is_used.sum()
-    return Part(estimate, errors, row_errors)
+    errors, _ = cluster_errors(deviations, cluster_of_row[is_used], len(cluster_names))
+    return Part(estimate, errors, _row_errors(deviations, is_used))
+
+
+def _row_errors(deviations: FloatArray, is_used: BoolArray) -> FloatArray:
+    """Contribution of every row to the error of a mean over the used ones; 0 of the others."""
+    row_errors = np.zeros(len(is_used))
+    row_errors[is_used] = deviations / len(deviations)
+    return row_errors
 
 
 def clustered_auroc(
@@ -159,13 +165,13 @@ def clustered_auroc(
     the interval alone. A row whose score is NaN is left out.
     """
     values = np.asarray(scores, dtype=float)
-    cluster_names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
+    cluster_names, cluster_of_row = np.unique(np.asarray(clusters), return_inverse=True)
     is_rated = ~np.isnan(values)
     is_of_class = np.asarray(positive, dtype=bool)
     is_positive = is_of_class & is_rated
     is_negative = ~is_of_class & is_rated
-    positive_clusters = np.unique(inverse[is_positive])
-    negative_clusters = np.unique(inverse[is_negative])
+    positive_clusters = np.unique(cluster_of_row[is_positive])
+    negative_clusters = np.unique(cluster_of_row[is_negative])
     n = len(np.union1d(positive_clusters, negative_clusters))
 
     if not is_positive.any() or not is_negative.any():
@@ -183,8 +189,8 @@ def clustered_auroc(
     row_errors = np.zeros(len(values))
     row_errors[is_positive] = positive_deviations / positive_count
     row_errors[is_negative] = negative_deviations / negative_count
-    positive_errors = _sums_by_cluster(inverse, row_errors, is_positive, len(cluster_names))
-    negative_errors = _sums_by_cluster(inverse, row_errors, is_negative, len(cluster_names))
+    positive_errors = _sums_by_cluster(cluster_of_row, row_errors, is_positive, len(cluster_names))
+    negative_errors = _sums_by_cluster(cluster_of_row, row_errors, is_negative, len(cluster_names))
     errors = positive_errors + negative_errors
 
     if min(len(positive_clusters), len(negative_clusters)) < 2:
@@ -194,7 +200,7 @@ def clustered_auroc(
     positive_variance = _sum_variance(positive_errors, len(positive_clusters))
     negative_variance = _sum_variance(negative_errors, len(negative_clusters))
     covariance = n / (n - 1) * float(positive_errors @ negative_errors)
-    variance = floored(
+    variance = floored_variance(
         positive_variance + negative_variance + 2 * covariance,
         n,
         positive_deviations,
@@ -218,9 +224,9 @@ def clustered_auroc(
 
 
 def _sums_by_cluster(
-    inverse: npt.NDArray[np.intp], row_errors: FloatArray, rows: BoolArray, cluster_count: int
+    cluster_of_row: IntArray, row_errors: FloatArray, rows: BoolArray, cluster_count: int
 ) -> FloatArray:
-    sums = np.bincount(inverse[rows], row_errors[rows], minlength=cluster_count)
+    sums = np.bincount(cluster_of_row[rows], row_errors[rows], minlength=cluster_count)
     return np.asarray(sums, dtype=float)
 
 
@@ -255,10 +261,10 @@ def two_way_clustered_mean(
     scores = all_values[is_scored]
     if signed:
         scores = (scores + 1) / 2
-    first_names, first_inverse = np.unique(
+    first_names, first_of_row = np.unique(
         np.asarray(first_clusters)[is_scored], return_inverse=True
     )
-    second_names, second_inverse = np.unique(
+    second_names, second_of_row = np.unique(
         np.asarray(second_clusters)[is_scored], return_inverse=True
     )
     n = len(first_names)
@@ -270,15 +276,15 @@ def two_way_clustered_mean(
     if fewest_clusters < 2:
         return undefined("no interval from one cluster on a side", n=n, unit=unit, value=value)
 
-    crossing_codes = first_inverse * len(second_names) + second_inverse
-    crossing_inverse = np.unique(crossing_codes, return_inverse=True)[1]
+    crossing_codes = first_of_row * len(second_names) + second_of_row
+    crossing_of_row = np.unique(crossing_codes, return_inverse=True)[1]
     deviations = scores - mean
-    first_errors, first_shares = cluster_errors(deviations, first_inverse)
-    second_errors, second_shares = cluster_errors(deviations, second_inverse)
-    crossing_errors, crossing_shares = cluster_errors(deviations, crossing_inverse)
-    first_variance = cr2(first_errors, first_shares)
-    second_variance = cr2(second_errors, second_shares)
-    crossing_variance = cr2(crossing_errors, crossing_shares)
+    first_errors, first_shares = cluster_errors(deviations, first_of_row)
+    second_errors, second_shares = cluster_errors(deviations, second_of_row)
+    crossing_errors, crossing_shares = cluster_errors(deviations, crossing_of_row)
+    first_variance = cr2_variance(first_errors, first_shares)
+    second_variance = cr2_variance(second_errors, second_shares)
+    crossing_variance = cr2_variance(crossing_errors, crossing_shares)
     variance = max(
         first_variance + second_variance - crossing_variance,
         first_variance,
@@ -293,8 +299,8 @@ def two_way_clustered_mean(
     low, high = _share_interval(
         mean,
         len(scores),
-        floored(variance, fewest_clusters, deviations),
-        df=min(bell_mccaffrey(first_shares), bell_mccaffrey(second_shares)),
+        floored_variance(variance, fewest_clusters, deviations),
+        df=min(bell_mccaffrey_df(first_shares), bell_mccaffrey_df(second_shares)),
         effective_rows=1 / float(shared_weight),
     )
     if signed:
@@ -336,9 +342,7 @@ def _placements(
 
 def _share_below(scores: FloatArray, sorted_scores: FloatArray) -> FloatArray:
     """For each score the share of the sorted ones below it, ties half."""
-    below_counts = np.searchsorted(sorted_scores, scores, side="left")
-    not_above_counts = np.searchsorted(sorted_scores, scores, side="right")
-    return np.asarray((below_counts + not_above_counts) / (2 * len(sorted_scores)))
+    return np.asarray(half_counts_below(scores, sorted_scores) / (2 * len(sorted_scores)))
 
 
 def _welch(
@@ -368,7 +372,7 @@ def _logit_interval(
     if variance <= ROUNDING_VARIANCE:
         variance = independent_rows_variance
     spread = math.sqrt(variance) / (centre * (1 - centre))
-    half_width = -float(special.stdtrit(df, 0.025)) * spread
+    half_width = t_quantile(df) * spread
     low = float(special.expit(special.logit(centre) - half_width))
     high = float(special.expit(special.logit(centre) + half_width))
     low = 0.0 if value == 0 else min(low, value)
@@ -439,9 +443,9 @@ def detectable_difference(*sides: npt.ArrayLike) -> float:
             return math.nan
         row_count = rows_of_cluster.sum()
         error = 0.5 / math.sqrt(row_count)
-        df = bell_mccaffrey(rows_of_cluster / row_count)
+        df = bell_mccaffrey_df(rows_of_cluster / row_count)
         errors.append(error)
-        limits.append(-float(special.stdtrit(df, 0.025)) * error)
+        limits.append(t_quantile(df) * error)
     return math.hypot(*limits) + POWER_QUANTILE * math.hypot(*errors)
 
 

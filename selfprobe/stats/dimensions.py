@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.estimate import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 FEWEST_COMPARED_MODELS = 4
 FEWEST_COMPARED_ITEMS = 20
 NULL_QUANTILE = 0.95

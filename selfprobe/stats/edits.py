@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from selfprobe.stats.claim import ALPHA
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, t_quantile
 
 LEAST_SCALE = 0.02
 """Least scale of a cell: stated probabilities are rounded, to .05 most often."""
@@ -412,9 +411,7 @@ def mean_over_controls(
     least_error = LEAST_SCALE / math.sqrt(cell_count)
     if mean.se >= least_error:
         return mean
-    degrees_of_freedom = cell_count - 1
-    t_quantile = -float(special.stdtrit(degrees_of_freedom, (1 - level) / 2))
-    half_width = t_quantile * least_error
+    half_width = t_quantile(cell_count - 1, (1 - level) / 2) * least_error
     return Estimate(
         mean.value,
         mean.value - half_width,
@@ -422,5 +419,5 @@ def mean_over_controls(
         cell_count,
         unit,
         se=least_error,
-        df=degrees_of_freedom,
+        df=cell_count - 1,
     )

@@ -21,6 +21,8 @@ import numpy.typing as npt
 from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 FEW_CLUSTERS = 6
 """Number of clusters below which equal clusters may be chance: a variance is then at least that of
@@ -31,39 +33,39 @@ ROUNDING_VARIANCE = 1e-24
 
 
 def cluster_errors(
-    errors: FloatArray, inverse: npt.NDArray[np.intp], cluster_count: int = 0
+    errors: FloatArray, cluster_of_row: IntArray, cluster_count: int = 0
 ) -> tuple[FloatArray, FloatArray]:
     """Contribution of each cluster to the error of a mean, and its share of the rows, [cluster].
 
     Args:
         errors: Distance of each row from the mean.
-        inverse: Cluster of each row, 0, 1, ….
+        cluster_of_row: Cluster of each row, 0, 1, ….
         cluster_count: Least number of clusters; those without a row have a share of 0.
     """
     row_count = len(errors)
-    contributions = np.bincount(inverse, errors, minlength=cluster_count) / row_count
-    row_shares = np.bincount(inverse, minlength=cluster_count) / row_count
+    contributions = np.bincount(cluster_of_row, errors, minlength=cluster_count) / row_count
+    row_shares = np.bincount(cluster_of_row, minlength=cluster_count) / row_count
     return contributions, row_shares
 
 
-def cr2(errors: FloatArray, row_shares: FloatArray) -> float:
+def cr2_variance(errors: FloatArray, row_shares: FloatArray) -> float:
     """Variance of a mean (CR2, Bell & McCaffrey 2002), from each cluster's part of its error and
     share of rows.
     """
     return float((errors**2 / (1 - row_shares)).sum())
 
 
-def jackknife(errors: FloatArray, row_shares: FloatArray) -> float:
-    """Variance of a mean by leaving out one cluster at a time (CR3), from the arrays that `cr2`
-    takes.
+def jackknife_variance(errors: FloatArray, row_shares: FloatArray) -> float:
+    """Variance of a mean by leaving out one cluster at a time (CR3), from the arrays that
+    `cr2_variance` takes.
     """
     errors_without_cluster = errors / (1 - row_shares)
     n = np.count_nonzero(row_shares)
     return (n - 1) / n * float(errors_without_cluster @ errors_without_cluster)
 
 
-def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
-    """Variance of a mean, or of a sum of means; with fewer than FEW at least that of
+def floored_variance(variance: float, clusters: int, *errors: FloatArray) -> float:
+    """Variance of a mean, or of a sum of means; with fewer than FEW_CLUSTERS at least that of
     independent rows.
 
     Clusters that do not differ at all tell nothing of their spread, however many: then it is that
@@ -84,45 +86,52 @@ def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
     return max(variance, variance_of_rows)
 
 
-def bell_mccaffrey(row_shares: FloatArray) -> float:
+def bell_mccaffrey_df(row_shares: FloatArray) -> float:
     """Degrees of freedom of either variance, of each cluster's share of the rows (2002, Survey
     Methodology 28:169).
 
-    >>> round(bell_mccaffrey(np.full(8, 1 / 8)), 9)
+    >>> round(bell_mccaffrey_df(np.full(8, 1 / 8)), 9)
     7.0
-    >>> round(bell_mccaffrey(np.array([0.9, 0.05, 0.05])), 2)
+    >>> round(bell_mccaffrey_df(np.array([0.9, 0.05, 0.05])), 2)
     1.11
     """
     spread = row_shares**2 / (1 - row_shares)
     return 1 / float(row_shares @ row_shares + spread.sum() ** 2 - spread @ spread)
 
 
-def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
+def effective_size(scores: FloatArray, cluster_of_row: IntArray) -> float:
     """Number of independent scores in [0, 1] that would say as much about the mean as these in
     their clusters.
 
-    At most their number where they are 0 or 1, and of fewer than FEW what they would know
+    At most their number where they are 0 or 1, and of fewer than FEW_CLUSTERS what they would know
     if they were independent. One further cluster counts, half right and half wrong: few wrong ones
     would pretend to be independent.
     """
     row_count = len(scores)
-    cluster_count = int(inverse.max()) + 1
+    cluster_count = int(cluster_of_row.max()) + 1
     further_rows = row_count / cluster_count  # rows of the further cluster
     total_rows = row_count + further_rows
     mean = (scores.sum() + further_rows / 2) / total_rows
 
-    errors, row_shares = cluster_errors(scores - mean, inverse)
-    variance = cr2(errors * row_count / total_rows, row_shares * row_count / total_rows)
+    errors, row_shares = cluster_errors(scores - mean, cluster_of_row)
+    variance = cr2_variance(errors * row_count / total_rows, row_shares * row_count / total_rows)
     further_share = further_rows / total_rows
     further_spread = (mean**2 + (1 - mean) ** 2) / 2
     variance += further_share**2 * further_spread / (1 - further_share)
 
     effective_count = float(row_count * mean * (1 - mean) / (variance * total_rows))
     if cluster_count < min(FEW_CLUSTERS, row_count):
-        effective_count = min(effective_count, effective(scores, np.arange(row_count)))
+        effective_count = min(effective_count, effective_size(scores, np.arange(row_count)))
     if np.isin(scores, (0, 1)).all():
         return min(effective_count, float(row_count))
     return effective_count
+
+
+def t_quantile(df: float, tail: float = 0.025) -> float:
+    """The value that t exceeds with a chance of `tail`: standard errors to either side of a 95 %
+    interval.
+    """
+    return -float(special.stdtrit(df, tail))
 
 
 def wilson(
@@ -131,7 +140,7 @@ def wilson(
     """Wilson's score interval for a share of n (possibly an effective n), with t(df) in the place
     of z.
     """
-    t_squared = float(special.stdtrit(df, (1 - level) / 2)) ** 2
+    t_squared = t_quantile(df, (1 - level) / 2) ** 2
     centre = (share + t_squared / (2 * n)) / (1 + t_squared / n)
     spread = math.sqrt(share * (1 - share) / n + t_squared / (4 * n**2))
     half_width = math.sqrt(t_squared) / (1 + t_squared / n) * spread
@@ -172,6 +181,11 @@ def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = mat
     reason.
     """
     return Estimate(value, math.nan, math.nan, n, unit, reason)
+
+
+def number_or_nan(value: float | None) -> float:
+    """A score; NaN where it was not given."""
+    return math.nan if value is None else float(value)
 
 
 def shifted(estimate: Estimate, shift: float) -> Estimate:
@@ -231,8 +245,8 @@ def bootstrap(
 
     if len(labels) == 0:
         return undefined("no data", unit=unit)
-    inverse = np.unique(labels, return_inverse=True)[1]
-    cluster_count = int(inverse.max()) + 1
+    cluster_of_row = np.unique(labels, return_inverse=True)[1]
+    cluster_count = int(cluster_of_row.max()) + 1
     if of_means:
         value = float(statistic(*(array.mean() for array in data)))
     else:
@@ -242,9 +256,9 @@ def bootstrap(
     if cluster_count < 2:
         return undefined(f"no interval from one {unit}", n=cluster_count, unit=unit, value=value)
 
-    draws_of_kinds = [_draws(statistic, data, inverse, rng, resamples, of_means)]
-    if cluster_count < min(FEW_CLUSTERS, len(inverse)):
-        row_order = _canonical(data, inverse)
+    draws_of_kinds = [_draws(statistic, data, cluster_of_row, rng, resamples, of_means)]
+    if cluster_count < min(FEW_CLUSTERS, len(cluster_of_row)):
+        row_order = _canonical_row_order(data, cluster_of_row)
         ordered_data = [array[row_order] for array in data]
         each_row = np.arange(len(row_order))
         draws_of_kinds.append(_draws(statistic, ordered_data, each_row, rng, resamples, of_means))
@@ -263,8 +277,8 @@ def bootstrap(
             value=value,
         )
 
-    t_quantile = special.stdtrit(cluster_count - 1, (1 - level) / 2)
-    tail = special.ndtr(math.sqrt(cluster_count / (cluster_count - 1)) * t_quantile)
+    expansion = math.sqrt(cluster_count / (cluster_count - 1))
+    tail = special.ndtr(-expansion * t_quantile(cluster_count - 1, (1 - level) / 2))
     lows: list[float] = []
     highs: list[float] = []
     for draws in defined_draws:
@@ -284,48 +298,44 @@ def _are_equal(draws_of_kinds: Sequence[FloatArray], value: float) -> bool:
 def _draws(
     statistic: Callable[..., Any],
     data: Sequence[npt.NDArray[Any]],
-    inverse: npt.NDArray[np.intp],
+    cluster_of_row: IntArray,
     rng: np.random.Generator,
     resamples: int,
     of_means: bool,
 ) -> FloatArray:
-    """The statistic of each resample of the clusters `inverse  # [row]`."""
-    sizes = np.bincount(inverse)
+    """The statistic of each resample of the clusters `cluster_of_row  # [row]`."""
+    sizes = np.bincount(cluster_of_row)
     cluster_count = len(sizes)
     if of_means:
         equal_chances = np.full(cluster_count, 1 / cluster_count)
         draw_counts = rng.multinomial(cluster_count, equal_chances, size=resamples)
         drawn_rows = draw_counts @ sizes
-        means = [draw_counts @ np.bincount(inverse, array) / drawn_rows for array in data]
+        means = [draw_counts @ np.bincount(cluster_of_row, array) / drawn_rows for array in data]
         return np.asarray(statistic(*means))
 
     values: list[Any] = []
     for _ in range(resamples):
-        rows = _rows_of_drawn_clusters(inverse, sizes, rng)
+        rows = _rows_of_drawn_clusters(cluster_of_row, sizes, rng)
         values.append(statistic(*[array[rows] for array in data]))
     return np.array(values, dtype=float)
 
 
-def _canonical(
-    data: Sequence[npt.NDArray[Any]], inverse: npt.NDArray[np.intp]
-) -> npt.NDArray[np.intp]:
+def _canonical_row_order(data: Sequence[npt.NDArray[Any]], cluster_of_row: IntArray) -> IntArray:
     """Order of the rows by cluster and values, which does not depend on the order in which they
     came.
     """
-    sort_keys: list[npt.NDArray[np.intp]] = []
+    sort_keys: list[IntArray] = []
     for array in data:
         axis = 0 if array.ndim > 1 else None
         codes = np.unique(array, axis=axis, return_inverse=True)[1]
         sort_keys.append(codes.ravel())
-    sort_keys.append(inverse)
+    sort_keys.append(cluster_of_row)
     return np.asarray(np.lexsort(sort_keys))
 
 
-def _rows_of_drawn_clusters(inverse: Any, sizes: Any, rng: np.random.Generator) -> Any:
-    """Rows of as many clusters as there are, drawn with replacement; `inverse  # [row]` is each
-    row's cluster.
-    """
-    row_order = np.argsort(inverse, kind="stable")
+def _rows_of_drawn_clusters(cluster_of_row: Any, sizes: Any, rng: np.random.Generator) -> Any:
+    """Rows of as many clusters as there are, drawn with replacement."""
+    row_order = np.argsort(cluster_of_row, kind="stable")
     cluster_starts = np.cumsum(sizes) - sizes
     drawn_clusters = rng.integers(len(sizes), size=len(sizes))
     drawn_sizes = sizes[drawn_clusters]
@@ -347,11 +357,12 @@ def clustered_mean(
     NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is
     the jackknife's, with Bell & McCaffrey's degrees of freedom: those of statsmodels' OLS on a
     constant where clusters are of one size; of few clusters at least that of independent rows
-    (`floored`).
+    (`floored_variance`).
 
     "t": mean ± t·SE. "wilson": Wilson's score interval with t for z and for n the effective size
-    mean(1 - mean)/SE² (Korn & Graubard 1998; Franco et al. 2019), as `effective` finds it. "auto":
-    Wilson when all values lie in [0, 1]; say "t" for divergences, which may lie there by chance.
+    mean(1 - mean)/SE² (Korn & Graubard 1998; Franco et al. 2019), as `effective_size` finds it.
+    "auto": Wilson when all values lie in [0, 1]; say "t" for divergences, which may lie there by
+    chance.
     "difference": of two scores in [0, 1], Wilson's on [-1, 1], the further cluster half at either
     end; a single value may be more than 1, where what is taken off varies too. On simulated
     item-specific scores it covers .89 to 1.0, where t covers .21 to 1.0.
@@ -369,8 +380,8 @@ def clustered_mean(
     scores = all_scores[is_scored]
     if len(scores) == 0:
         return undefined("nothing was scored", unit=unit)
-    inverse = np.unique(labels[is_scored], return_inverse=True)[1]
-    n = int(inverse.max()) + 1
+    cluster_of_row = np.unique(labels[is_scored], return_inverse=True)[1]
+    n = int(cluster_of_row.max()) + 1
     mean = float(scores.mean())
 
     are_bounded = bool(((scores >= 0) & (scores <= 1)).all())
@@ -385,24 +396,24 @@ def clustered_mean(
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
 
-    errors, row_shares = cluster_errors(scores - mean, inverse)
-    variance = floored(jackknife(errors, row_shares), n, scores - mean)
+    errors, row_shares = cluster_errors(scores - mean, cluster_of_row)
+    variance = floored_variance(jackknife_variance(errors, row_shares), n, scores - mean)
     se = math.sqrt(variance)
     known_se = se if se > 1e-12 else math.nan
-    df = bell_mccaffrey(row_shares)
+    df = bell_mccaffrey_df(row_shares)
 
     if interval == "difference":
         share = np.clip((mean + 1) / 2, 0, 1)
-        effective_n = effective((scores + 1) / 2, inverse)
+        effective_n = effective_size((scores + 1) / 2, cluster_of_row)
         low, high = wilson(share, effective_n, df=df, level=level)
         return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=known_se, df=df)
     if interval == "wilson" or (interval == "auto" and are_bounded):
-        low, high = wilson(mean, effective(scores, inverse), df=df, level=level)
+        low, high = wilson(mean, effective_size(scores, cluster_of_row), df=df, level=level)
         return Estimate(mean, low, high, n, unit, se=known_se, df=df)
 
     if se <= 1e-12 * max(abs(mean), 1):
         return undefined("all values are equal", n=n, unit=unit, value=mean)
-    half_width = -float(special.stdtrit(df, (1 - level) / 2)) * se
+    half_width = t_quantile(df, (1 - level) / 2) * se
     return Estimate(mean, mean - half_width, mean + half_width, n, unit, se=se, df=df)
 
 
@@ -603,7 +614,7 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-def two_sided(mean: Estimate) -> float:
+def p_of_mean(mean: Estimate) -> float:
     """p of the hypothesis that a mean is 0, by its t; NaN where it has no standard error."""
     return two_sided_p(mean.value / mean.se, mean.df) if mean.se > 0 else math.nan
 
@@ -616,8 +627,6 @@ def two_sided_p(t: float, df: float) -> float:
 # ---- AUROC of scores for two classes, accuracies and F1 of verdicts: fast enough to bootstrap Each
 # is a function of arrays with one entry a row; the probes' tables ask for many columns or shuffles
 # at a time, for which `auroc_table` and `f1_of_counts` compute the same numbers.
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def auroc(positive: BoolArray, scores: FloatArray) -> float:
@@ -636,9 +645,14 @@ def auroc(positive: BoolArray, scores: FloatArray) -> float:
     pair_count = len(positive_scores) * len(negative_scores)
     if pair_count == 0:
         return math.nan
-    below_counts = np.searchsorted(negative_scores, positive_scores, side="left")
-    not_above_counts = np.searchsorted(negative_scores, positive_scores, side="right")
-    return float((below_counts + not_above_counts).sum() / (2 * pair_count))
+    return float(half_counts_below(positive_scores, negative_scores).sum() / (2 * pair_count))
+
+
+def half_counts_below(scores: FloatArray, sorted_scores: FloatArray) -> IntArray:
+    """Twice the number of sorted scores below each of `scores  # [row]`, where a tie counts half."""
+    below_counts = np.searchsorted(sorted_scores, scores, side="left")
+    not_above_counts = np.searchsorted(sorted_scores, scores, side="right")
+    return np.asarray(below_counts + not_above_counts)
 
 
 def auroc_table(positive: BoolArray, scores: FloatArray) -> FloatArray:

@@ -23,8 +23,10 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.estimate import (
+    BoolArray,
     Estimate,
     FloatArray,
+    IntArray,
     clustered_mean,
     two_sided_p,
     undefined,
@@ -92,9 +94,7 @@ class Ordered:
         return np.where(has_pairs, self.in_order / divisors, math.nan)
 
 
-def ordered(
-    p: npt.ArrayLike, y: npt.ArrayLike, strata: npt.NDArray[np.intp] | None = None
-) -> Ordered:
+def ordered(p: npt.ArrayLike, y: npt.ArrayLike, strata: IntArray | None = None) -> Ordered:
     """Pairs in order among items of one stratum; without strata among all items."""
     chances = np.asarray(p, dtype=float)
     outcomes = np.asarray(y, dtype=float)
@@ -131,9 +131,7 @@ class _Groups:
         is_chance_start: [item]: True for the first of those with equal chances in a stratum.
     """
 
-    def __init__(
-        self, is_stratum_start: npt.NDArray[np.bool_], is_chance_start: npt.NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, is_stratum_start: BoolArray, is_chance_start: BoolArray) -> None:
         self.stratum_starts = np.flatnonzero(is_stratum_start)
         self.stratum = np.cumsum(is_stratum_start) - 1
         self.chance_starts = np.flatnonzero(is_chance_start)
@@ -159,7 +157,7 @@ def stratified_auroc(
     p: npt.ArrayLike,
     y: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    strata: npt.NDArray[np.intp] | None = None,
+    strata: IntArray | None = None,
     *,
     unit: str = "item",
 ) -> Estimate:
@@ -223,7 +221,7 @@ def above(estimate: Estimate, level: float) -> float:
     return p / 2 if estimate.value > level else 1 - p / 2
 
 
-def solved_alike(outcomes: npt.ArrayLike) -> npt.NDArray[np.intp]:
+def solved_alike(outcomes: npt.ArrayLike) -> IntArray:
     """Strata of items that equally many models solved, from outcomes `[model, item]`, NaN where
     unknown.
 

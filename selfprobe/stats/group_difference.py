@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.stats.clustered import clustered_share, difference
-from selfprobe.stats.estimate import FEW_CLUSTERS, Estimate, FloatArray
+from selfprobe.stats.draws import of_unit_length, p_of_largest
+from selfprobe.stats.estimate import FEW_CLUSTERS, BoolArray, Estimate, FloatArray, IntArray
 
 DIFFERENCE_DRAWS = 999
 """Number of draws of signs, or of exchanges."""
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def feature_differences(
         has: Whether a row has a feature, `[row, feature]`.
         names: Names of the features.
         is_first: Whether a row is of the first group, `[row]`.
-        clusters: Label of the independent unit of each row, `[row]`; FEW (six) of both groups, or
-            six in all where each has one, are the least for a p.
+        clusters: Label of the independent unit of each row, `[row]`; six
+            (`FEW_CLUSTERS`) of both groups, or in all where each has one, are the least for a p.
         unit: Name of a cluster.
         rng: Generator of signs and exchanges.
         draws: Number of them.
@@ -67,8 +67,8 @@ def feature_differences(
     feature_rows = np.asarray(has, dtype=float)
     in_first = np.asarray(is_first, dtype=bool)
     labels = np.asarray(clusters)
-    cluster_indices = np.unique(labels, return_inverse=True)[1]
-    p_values = _largest_p(feature_rows, in_first, cluster_indices, rng, draws)
+    cluster_of_row = np.unique(labels, return_inverse=True)[1]
+    p_values = _largest_p(feature_rows, in_first, cluster_of_row, rng, draws)
 
     differences = []
     for column, name in enumerate(names):
@@ -90,7 +90,7 @@ def feature_differences(
 def _largest_p(
     feature_rows: FloatArray,
     in_first: BoolArray,
-    cluster_indices: npt.NDArray[np.intp],
+    cluster_of_row: IntArray,
     rng: np.random.Generator,
     draws: int,
 ) -> FloatArray:
@@ -99,11 +99,11 @@ def _largest_p(
     if not feature_rows.size:
         return unknown_p
 
-    row_counts = _rows_by_group(in_first, cluster_indices)
+    row_counts = _rows_by_group(in_first, cluster_of_row)
     has_both_groups = row_counts.min(axis=0) > 0
     if has_both_groups.sum() >= FEW_CLUSTERS:
-        in_pair = has_both_groups[cluster_indices]
-        pairs = cluster_indices[in_pair]
+        in_pair = has_both_groups[cluster_of_row]
+        pairs = cluster_of_row[in_pair]
         return _paired_p(feature_rows[in_pair], in_first[in_pair], pairs, rng, draws)
 
     cluster_sizes = row_counts.max(axis=0)
@@ -115,37 +115,37 @@ def _largest_p(
         pair_by_cluster = _pairs_by_size(first_clusters, second_clusters, cluster_sizes)
         if len(pair_by_cluster) < 2 * FEW_CLUSTERS:
             return unknown_p
-        in_pair = np.isin(cluster_indices, list(pair_by_cluster))
+        in_pair = np.isin(cluster_of_row, list(pair_by_cluster))
         pairs = np.array(
-            [pair_by_cluster[int(cluster)] for cluster in cluster_indices[in_pair]], dtype=np.intp
+            [pair_by_cluster[int(cluster)] for cluster in cluster_of_row[in_pair]], dtype=np.intp
         )
         return _paired_p(feature_rows[in_pair], in_first[in_pair], pairs, rng, draws)
 
     exchange_count = math.comb(len(single_clusters), len(first_clusters))
     if len(single_clusters) < FEW_CLUSTERS or exchange_count * 0.05 < 1:
         return unknown_p
-    members = np.eye(len(cluster_sizes))[cluster_indices]  # [row, cluster]
+    members = np.eye(len(cluster_sizes))[cluster_of_row]  # [row, cluster]
     cluster_shares = (members.T @ feature_rows)[single_clusters] / single_sizes[:, None]
     of_first = np.arange(len(single_clusters)) < len(first_clusters)
     return _exchange_p(cluster_shares, of_first, rng, draws)
 
 
-def _rows_by_group(in_first: BoolArray, cluster_indices: npt.NDArray[np.intp]) -> FloatArray:
+def _rows_by_group(in_first: BoolArray, cluster_of_row: IntArray) -> FloatArray:
     """Number of rows of the first and of the second group in each cluster, [group, cluster]."""
-    cluster_count = int(cluster_indices.max()) + 1
-    first_counts = np.bincount(cluster_indices, in_first, minlength=cluster_count)
-    second_counts = np.bincount(cluster_indices, ~in_first, minlength=cluster_count)
+    cluster_count = int(cluster_of_row.max()) + 1
+    first_counts = np.bincount(cluster_of_row, in_first, minlength=cluster_count)
+    second_counts = np.bincount(cluster_of_row, ~in_first, minlength=cluster_count)
     return np.array([first_counts, second_counts], dtype=float)
 
 
 def _pairs_by_size(
-    first_clusters: npt.NDArray[np.intp],
-    second_clusters: npt.NDArray[np.intp],
+    first_clusters: IntArray,
+    second_clusters: IntArray,
     cluster_sizes: FloatArray,
 ) -> dict[int, int]:
     """Cluster → its pair: the largest cluster of either group, then the next one of either."""
 
-    def largest_first(clusters: npt.NDArray[np.intp]) -> list[int]:
+    def largest_first(clusters: IntArray) -> list[int]:
         return sorted(map(int, clusters), key=lambda cluster: (-cluster_sizes[cluster], cluster))
 
     paired_clusters = zip(
@@ -161,15 +161,15 @@ def _pairs_by_size(
 def _paired_p(
     feature_rows: FloatArray,
     in_first: BoolArray,
-    pairs: npt.NDArray[np.intp],
+    pairs: IntArray,
     rng: np.random.Generator,
     draws: int,
 ) -> FloatArray:
     """p from the differences of shares within pairs, of as many rows on either side."""
-    pair_indices = np.unique(pairs, return_inverse=True)[1]
-    smaller_counts = _rows_by_group(in_first, pair_indices).min(axis=0)
-    balanced_rows = _balanced_rows(feature_rows, in_first, pair_indices, smaller_counts, rng)
-    balanced_pairs = pair_indices[balanced_rows]
+    pair_of_row = np.unique(pairs, return_inverse=True)[1]
+    smaller_counts = _rows_by_group(in_first, pair_of_row).min(axis=0)
+    balanced_rows = _balanced_rows(feature_rows, in_first, pair_of_row, smaller_counts, rng)
+    balanced_pairs = pair_of_row[balanced_rows]
     row_signs = np.where(in_first[balanced_rows], 1.0, -1.0) / smaller_counts[balanced_pairs]
     members = np.eye(len(smaller_counts))[balanced_pairs]  # [row, pair]
     share_differences = members.T @ (row_signs[:, None] * feature_rows[balanced_rows])
@@ -180,35 +180,27 @@ def _sign_p(share_differences: FloatArray, rng: np.random.Generator, draws: int)
     """p from the signs of `share_differences  # [cluster, feature]`; a feature that never differs
     has p = 1.
     """
-    scaled_differences = _of_unit_length(share_differences)
+    scaled_differences = of_unit_length(share_differences)
     signs = rng.choice([-1.0, 1.0], size=(draws, len(share_differences)))
-    return _p_of_largest(scaled_differences.sum(axis=0), signs @ scaled_differences)
-
-
-def _of_unit_length(values: FloatArray) -> FloatArray:
-    """Values [cluster, feature] over the root sum of squares of each feature; a feature of zeros
-    stays.
-    """
-    lengths = np.sqrt((values**2).sum(axis=0))
-    return np.asarray(values / np.where(lengths > 0, lengths, 1.0))
+    return p_of_largest(scaled_differences.sum(axis=0), signs @ scaled_differences)
 
 
 def _balanced_rows(
     feature_rows: FloatArray,
     in_first: BoolArray,
-    cluster_indices: npt.NDArray[np.intp],
+    cluster_of_row: IntArray,
     smaller_counts: FloatArray,
     rng: np.random.Generator,
-) -> npt.NDArray[np.intp]:
+) -> IntArray:
     """Indices of as many rows of either group of a cluster as the smaller one has, whatever the
     order of the rows.
     """
-    content_order = np.lexsort([*feature_rows.T, in_first, cluster_indices])
+    content_order = np.lexsort([*feature_rows.T, in_first, cluster_of_row])
     shuffled_rows = content_order[np.argsort(rng.random(len(feature_rows)))]
     drawn_counts: dict[tuple[int, bool], int] = defaultdict(int)
     balanced_rows = []
     for row_index in shuffled_rows:
-        cluster = int(cluster_indices[row_index])
+        cluster = int(cluster_of_row[row_index])
         cluster_group = cluster, bool(in_first[row_index])
         if drawn_counts[cluster_group] < smaller_counts[cluster]:
             drawn_counts[cluster_group] += 1
@@ -220,16 +212,7 @@ def _exchange_p(
     cluster_shares: FloatArray, of_first: BoolArray, rng: np.random.Generator, draws: int
 ) -> FloatArray:
     """p from exchanges of the groups of clusters with `cluster_shares  # [cluster, feature]`."""
-    scaled_deviations = _of_unit_length(cluster_shares - cluster_shares.mean(axis=0))
+    scaled_deviations = of_unit_length(cluster_shares - cluster_shares.mean(axis=0))
     exchange_orders = np.argsort(rng.random((draws, len(cluster_shares))), axis=1)
     in_first = of_first.astype(float)
-    return _p_of_largest(
-        in_first @ scaled_deviations, in_first[exchange_orders] @ scaled_deviations
-    )
-
-
-def _p_of_largest(real: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Share of draws, the real one included, whose largest statistic reaches each real one."""
-    largest = drawn.max(axis=1)
-    reaching_counts = (largest[:, None] >= real - 1e-9).sum(axis=0)
-    return np.asarray((1 + reaching_counts) / (1 + len(drawn)))
+    return p_of_largest(in_first @ scaled_deviations, in_first[exchange_orders] @ scaled_deviations)

@@ -10,13 +10,9 @@ the question about another assistant is taken off: it is what the words of the q
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
-from scipy import stats
 
-from selfprobe.stats.estimate import Estimate, undefined
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from selfprobe.stats.draws import p_among_draws
+from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, t_quantile, undefined
 
 LEAST_FACT_SIGNAL = 1.0
 """Smallest signal of a fact without a vector that can say how far a vector flattens signals."""
@@ -24,12 +20,12 @@ INJECTION_DRAWS = 1000
 """Number of random signs of concepts, and of random orders of names."""
 
 
-def paired_signals(yes_when_true: Floats, yes_when_false: Floats) -> Floats:
+def paired_signals(yes_when_true: FloatArray, yes_when_false: FloatArray) -> FloatArray:
     """Half the difference of log-odds of Yes to a question and to its negation."""
     return (yes_when_true - yes_when_false) / 2
 
 
-def fact_slopes(signals: Floats, clean_signals: Floats) -> Floats:
+def fact_slopes(signals: FloatArray, clean_signals: FloatArray) -> FloatArray:
     """How much of the facts' signals is left under each vector: 1 is untouched, 0 is flat.
 
     Args:
@@ -44,13 +40,17 @@ def fact_slopes(signals: Floats, clean_signals: Floats) -> Floats:
     products = np.einsum("ncvf,nf->ncv", signals, usable)
     squares = (usable**2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        slopes: Floats = products / np.where(squares > 0, squares, np.nan)[:, None, None]
+        slopes: FloatArray = products / np.where(squares > 0, squares, np.nan)[:, None, None]
     return slopes
 
 
 def noticing_scores(
-    own: Floats, other: Floats, slopes: Floats, clean_own: Floats, clean_other: Floats
-) -> Floats:
+    own: FloatArray,
+    other: FloatArray,
+    slopes: FloatArray,
+    clean_own: FloatArray,
+    clean_other: FloatArray,
+) -> FloatArray:
     """What a vector adds to the signal of "is there a thought in *your* mind?", beyond what it does
     to plain facts and to the same question about another assistant.
 
@@ -70,7 +70,7 @@ def noticing_scores(
     return np.moveaxis(scores, 0, 2)
 
 
-def crossed_mean(values: Floats, *, unit: str) -> Estimate:
+def crossed_mean(values: FloatArray, *, unit: str) -> Estimate:
     """Mean of `values  # [concept, note, wording]` with a 95 % interval for new concepts
     and wordings.
 
@@ -89,7 +89,7 @@ def crossed_mean(values: Floats, *, unit: str) -> Estimate:
     return _with_interval(mean, parts, len(values), unit)
 
 
-def crossed_difference(values: Floats, controls: Floats, *, unit: str) -> Estimate:
+def crossed_difference(values: FloatArray, controls: FloatArray, *, unit: str) -> Estimate:
     """Mean of `values  # [concept, note, wording]` less that of `controls  # [control, note,
     wording]`, with a 95 % interval for new concepts, controls and wordings. What a note or a wording
     does to both falls out.
@@ -107,7 +107,7 @@ def crossed_difference(values: Floats, controls: Floats, *, unit: str) -> Estima
     return _with_interval(difference, parts, len(values), unit)
 
 
-def _variance_of_mean(values: Floats) -> tuple[float, float]:
+def _variance_of_mean(values: FloatArray) -> tuple[float, float]:
     """Variance of the mean of independent values, and its degrees of freedom."""
     return float(values.var(ddof=1)) / len(values), len(values) - 1.0
 
@@ -119,17 +119,16 @@ def _with_interval(
     (Satterthwaite).
     """
     variance = float(sum(part for part, _ in parts))
-    smallest_freedom = min(degrees for _, degrees in parts)
-    freedom = float(smallest_freedom)
+    df = float(min(part_df for _, part_df in parts))
     if variance > 0:
-        freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+        df = variance**2 / sum(part**2 / part_df for part, part_df in parts)
     standard_error = float(np.sqrt(variance))
-    half_width = float(stats.t.ppf(0.975, freedom)) * standard_error
+    half_width = t_quantile(df) * standard_error
     low, high = value - half_width, value + half_width
-    return Estimate(value, low, high, count, unit, se=standard_error, df=freedom)
+    return Estimate(value, low, high, count, unit, se=standard_error, df=df)
 
 
-def sign_test(scores: Floats, passing: Flags, rng: np.random.Generator) -> Floats:
+def sign_test(scores: FloatArray, passing: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Two-sided p of each cell: how often the largest t of all cells reaches as much under random
     signs of whole concepts.
 
@@ -149,43 +148,42 @@ def sign_test(scores: Floats, passing: Flags, rng: np.random.Generator) -> Float
     if usable.any() and concepts > 1:
         signs = rng.choice([-1.0, 1.0], size=(INJECTION_DRAWS, 1, concepts))
         drawn = _t_values(scores[usable] * signs).max(axis=-1)
-        p_values[usable] = _two_sided_p(_t_values(scores[usable]), drawn)
+        p_values[usable] = _two_sided_p_of_largest(_t_values(scores[usable]), drawn)
     return p_values
 
 
-def _two_sided_p(observed: Floats, drawn: Floats) -> Floats:
+def _two_sided_p_of_largest(observed: FloatArray, drawn: FloatArray) -> FloatArray:
     """p of each observed value against the largest of each draw."""
-    reached = (drawn[None, :] >= observed[:, None]).sum(axis=1)
-    p_values: Floats = np.minimum(1.0, 2 * (1 + reached) / (1 + len(drawn)))
-    return p_values
+    reaching_counts = (drawn[None, :] >= observed[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(1.0, 2 * p_among_draws(reaching_counts, len(drawn))))
 
 
-def _t_values(scores: Floats) -> Floats:
+def _t_values(scores: FloatArray) -> FloatArray:
     """Means over concepts in standard errors; scores of no spread count as a minute one."""
     count = scores.shape[-1]
     spread = scores.std(axis=-1, ddof=1)
     standard_errors = np.maximum(spread / np.sqrt(count), 1e-9)
-    values: Floats = scores.mean(axis=-1) / standard_errors
+    values: FloatArray = scores.mean(axis=-1) / standard_errors
     return values
 
 
-def centred(log_probs: Floats) -> Floats:
+def centred(log_probs: FloatArray) -> FloatArray:
     """Log-probabilities [cell, injected concept, named concept] less the means of rows and columns:
     what is left has no frequent words and no talkative vectors.
     """
     row_means = log_probs.mean(axis=2, keepdims=True)
     column_means = log_probs.mean(axis=1, keepdims=True)
     grand_means = log_probs.mean(axis=(1, 2), keepdims=True)
-    residuals: Floats = log_probs - row_means - column_means + grand_means
+    residuals: FloatArray = log_probs - row_means - column_means + grand_means
     return residuals
 
 
-def own_names(log_probs: Floats) -> Floats:
+def own_names(log_probs: FloatArray) -> FloatArray:
     """How much more probable each injected concept's own name is, [cell, concept]."""
     return np.diagonal(centred(log_probs), axis1=1, axis2=2)
 
 
-def name_test(log_probs: Floats, passing: Flags, rng: np.random.Generator) -> Floats:
+def name_test(log_probs: FloatArray, passing: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Two-sided p of each cell: how often the most telling diagonal of all cells is as large under
     random orders of the names.
 
@@ -208,5 +206,5 @@ def name_test(log_probs: Floats, passing: Flags, rng: np.random.Generator) -> Fl
         orders = rng.permuted(np.tile(np.arange(concepts), (INJECTION_DRAWS, 1)), axis=1)
         picked = matrices[:, np.arange(concepts), orders]  # [cell, draw, concept]
         drawn = (picked.mean(axis=-1) / scale[:, None]).max(axis=0)
-        p_values[usable] = _two_sided_p(observed, drawn)
+        p_values[usable] = _two_sided_p_of_largest(observed, drawn)
     return p_values

@@ -23,10 +23,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray
+from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray
 
 MUCH = 0.8
 """Share of what it knows of replies with little support that it must know of those without."""
@@ -120,7 +119,7 @@ def has_two_answers(same_replies: FloatArray) -> bool:
 
 
 def _lone_answers_of(
-    model: int, hits: FloatArray, is_scored: npt.NDArray[np.bool_], same_replies: FloatArray
+    model: int, hits: FloatArray, is_scored: BoolArray, same_replies: FloatArray
 ) -> LoneAnswers:
     own_support = support_shares(model, model, hits, same_replies) * is_scored[model, model]
     own_hits = own_support * hits[model, model]

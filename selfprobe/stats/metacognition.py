@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, IntArray, bootstrap, undefined
 
-IntArray = npt.NDArray[np.intp]
 RATING_COUNT = 4
 """Number of ratings that stated chances are turned into."""
 FEWEST_RATED_ITEMS = 20

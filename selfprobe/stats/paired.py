@@ -10,8 +10,9 @@ from scipy import special
 from selfprobe.stats.estimate import (
     Estimate,
     clustered_mean,
-    effective,
-    two_sided,
+    effective_size,
+    p_of_mean,
+    t_quantile,
     two_sided_p,
 )
 
@@ -38,7 +39,7 @@ class Change:
     """After less before, with its 95 % interval."""
     p: float
     """Two-sided p of no change; NaN where there is no interval."""
-    known: float
+    effective_rows: float
     """Number of independent rows of variance 1 that would say as much about the mean."""
     cluster_spread: float = math.nan
     """Standard deviation of the clusters' changes in units of `scale`; NaN unless few moved."""
@@ -49,23 +50,23 @@ class Change:
         """Chance of detecting a change of this size, with Bonferroni's share of 5 % for each of
         `tests`.
         """
-        if not self.known:
+        if not self.effective_rows:
             return math.nan
         df = self.estimate.df
-        critical_t = -float(special.stdtrit(df, TWO_SIDED / 2 / tests))
-        expected_t = smallest * math.sqrt(self.known)
+        critical_t = t_quantile(df, TWO_SIDED / 2 / tests)
+        expected_t = smallest * math.sqrt(self.effective_rows)
         return float(special.stdtr(df, expected_t - critical_t))
 
     def needed(self, smallest: float, *, tests: int = 1) -> int | None:
         """Number of items like these that detect a change of this size with 80 % power; None where
         unknown.
         """
-        if not self.known:
+        if not self.effective_rows:
             return None
         quantiles = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
-        rows_per_known = self.estimate.n / self.known
+        rows_per_effective_row = self.estimate.n / self.effective_rows
         more_by_t = quantiles**2 / 2  # what t takes more than the normal distribution
-        exact = rows_per_known * (quantiles / smallest) ** 2 + more_by_t
+        exact = rows_per_effective_row * (quantiles / smallest) ** 2 + more_by_t
         step = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
         return math.ceil(exact / step) * step
 
@@ -136,14 +137,14 @@ def change(
     new_mean = float(new_scores.mean()) if len(labels) else math.nan
 
     differences = new_scores - old_scores
-    cluster_codes = np.unique(labels, return_inverse=True)[1]
-    cluster_means = np.bincount(cluster_codes, differences) / np.bincount(cluster_codes)
+    cluster_of_row = np.unique(labels, return_inverse=True)[1]
+    cluster_means = np.bincount(cluster_of_row, differences) / np.bincount(cluster_of_row)
     moved_count = 0
     if len(labels):
         moved_count = int(np.sum(np.abs(cluster_means - np.median(cluster_means)) > MEAN_TIE))
     if moved_count >= FEWEST_CHANGED_CLUSTERS:
         by_t = clustered_mean(differences, labels, unit=unit, interval="t")
-        return Change(old_mean, new_mean, by_t, two_sided(by_t), by_t.se**-2)
+        return Change(old_mean, new_mean, by_t, p_of_mean(by_t), by_t.se**-2)
 
     unscaled = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
     estimate = replace(
@@ -156,14 +157,14 @@ def change(
     if math.isnan(estimate.low):
         return Change(old_mean, new_mean, estimate, math.nan, 0.0)
     cluster_spread = float(cluster_means.std()) / scale
-    known = effective((differences / scale + 1) / 2, cluster_codes)
-    p = two_sided_p(unscaled.value * math.sqrt(known), unscaled.df)
+    effective_rows = effective_size((differences / scale + 1) / 2, cluster_of_row)
+    p = two_sided_p(unscaled.value * math.sqrt(effective_rows), unscaled.df)
     return Change(
         old_mean,
         new_mean,
         estimate,
         p,
-        known / scale**2,
+        effective_rows / scale**2,
         cluster_spread=cluster_spread,
         scale=scale,
     )

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.estimate import BoolArray, FloatArray
 
 FEWEST_MODELS = 4
 """Least number of models. Three leave no symmetric residual, which would show how much pairs
@@ -85,7 +85,7 @@ class OwnCells:
     """[model]: upper end of it."""
     spread: float
     """Standard deviation of pairs around the fit, beyond noise, as scored."""
-    outsider: npt.NDArray[np.bool_]
+    outsider: BoolArray
     """[model]: True for the hardest target and the worst observer by far that is on itself not
     better than the others on one another: a stranger among similar models has these cells too.
     """
@@ -269,7 +269,7 @@ class _ScaleEvidence:
     """[R, model]: that the self term is above the noise."""
     pairs_p: FloatArray
     """[R, model]: that it is above noise and spread of pairs."""
-    is_above_all_pairs: npt.NDArray[np.bool_]
+    is_above_all_pairs: BoolArray
     """[R, model]."""
     residual_z: FloatArray
     """[R, pair]."""
@@ -730,7 +730,7 @@ def _cells_of_contrast(cells: FloatArray, model: int) -> _ContrastCells:
     )
 
 
-def _outsiders(measured: Moments) -> npt.NDArray[np.bool_]:
+def _outsiders(measured: Moments) -> BoolArray:
     """The array `OwnCells.outsider` of one matrix."""
     size = math.isqrt(measured.mean.shape[1])
     is_outsider = np.zeros(size, dtype=bool)

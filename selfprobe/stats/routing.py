@@ -4,11 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, IntArray, clustered_mean, undefined
 
-IntArray = npt.NDArray[np.intp]
 FEWEST_ROUTED_ITEMS = 20
 ROUTING_FOLDS = 5
 

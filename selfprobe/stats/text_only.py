@@ -22,10 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from selfprobe.stats.estimate import FloatArray, auroc
+from selfprobe.stats.estimate import BoolArray, FloatArray, IntArray, auroc
 
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 TWO_LETTERS = re.compile(r"\w\w")
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
 
@@ -122,7 +120,7 @@ def _folds_of_texts(texts: tuple[str, ...], folds: int, seed: int) -> tuple[_Fol
 
 def log_odds(
     texts: Sequence[str],
-    positive: npt.NDArray[np.bool_],
+    positive: BoolArray,
     groups: npt.NDArray[Any],
     *,
     each_apart: bool = False,
@@ -147,7 +145,7 @@ def log_odds(
 
 
 def log_odds_elsewhere(
-    texts: Sequence[str], positive: npt.NDArray[np.bool_], others: Sequence[str]
+    texts: Sequence[str], positive: BoolArray, others: Sequence[str]
 ) -> FloatArray:
     """Log-odds of `others` by words and pairs of words, from a classifier of `texts`; NaN where
     that has one class.
@@ -170,7 +168,7 @@ def _value_order(*columns: npt.NDArray[Any]) -> IntArray:
 
 
 def _folds(
-    positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], each_apart: bool
+    positive: BoolArray, groups: npt.NDArray[Any], each_apart: bool
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """(train, test) rows of five folds of groups; with `each_apart` of one fold a group, where all
     hold both labels.
@@ -192,7 +190,7 @@ def _folds(
 
 
 def _stratified_folds(
-    positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+    positive: BoolArray, groups: npt.NDArray[Any]
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """(train, test) rows of up to five folds of groups with like shares of labels; none where there
     are too few.
@@ -284,7 +282,7 @@ def read_by(texts: Sequence[str]) -> dict[str, FloatArray]:
 
 def best_reader(
     features_of: Mapping[str, FloatArray],
-    positive: npt.NDArray[np.bool_],
+    positive: BoolArray,
     groups: npt.NDArray[Any],
     *,
     each_apart: bool = False,
@@ -402,7 +400,7 @@ def _dense_coordinates(sparse_rows: Any) -> FloatArray:
 
 
 def label_folds(
-    positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+    positive: BoolArray, groups: npt.NDArray[Any]
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """(train, test) rows of up to five folds of groups with like shares of labels."""
     if len(set(groups)) <= MOST_STRATIFIED_GROUPS:
@@ -412,7 +410,7 @@ def label_folds(
 
 
 def _cross_fitted(
-    features: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+    features: FloatArray, positive: BoolArray, groups: npt.NDArray[Any]
 ) -> FloatArray:
     """Ratings by a reader of rows in groups that it was not trained on; NaN where it cannot be
     trained.
@@ -424,9 +422,7 @@ def _cross_fitted(
     return ratings
 
 
-def _ridge(
-    features: FloatArray, positive: npt.NDArray[np.bool_], test_features: FloatArray
-) -> FloatArray:
+def _ridge(features: FloatArray, positive: BoolArray, test_features: FloatArray) -> FloatArray:
     """Ratings of other rows by ridge regression on the labels."""
     feature_means = features.mean(axis=0)
     x = features - feature_means

@@ -11,10 +11,17 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from selfprobe.stats.claim import ALPHA
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.draws import of_unit_length, p_among_draws, p_of_largest
+from selfprobe.stats.estimate import (
+    BoolArray,
+    Estimate,
+    FloatArray,
+    IntArray,
+    t_quantile,
+    undefined,
+)
 
 FEWEST_CLUSTERS = 6
 """Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
@@ -121,10 +128,10 @@ def rise_in(
         reason = "nothing changes" if from_zero else f"no {unit} has a second turn to compare"
         return _no_rise(reason, 0, unit)
 
-    cluster_indices = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
+    cluster_of_curve = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
     shapes, shape_values = _rise_shapes(positions, from_zero=from_zero)
     products = _shape_products(
-        values[is_useful], is_known[is_useful], cluster_indices, shape_values, from_zero=from_zero
+        values[is_useful], is_known[is_useful], cluster_of_curve, shape_values, from_zero=from_zero
     )
     return _rise_from(products, shapes, positions, rng=rng, unit=unit, draws=draws)
 
@@ -160,57 +167,55 @@ def _rise_shapes(positions: FloatArray, *, from_zero: bool) -> tuple[list[RiseSh
 class _ShapeProducts:
     """Sums over places of products of curves and shapes, by cluster."""
 
-    with_curves: FloatArray
+    curve_products: FloatArray
     """[cluster, shape]: shape times curve."""
     curve_counts: FloatArray
     """[cluster, pattern]: number of curves that are known at the places of a pattern."""
-    between_shapes: FloatArray
+    shape_products: FloatArray
     """[pattern, shape, shape]: shape times shape over the places of a pattern."""
 
     @property
     def cluster_count(self) -> int:
-        return len(self.with_curves)
+        return len(self.curve_products)
 
     @cached_property
     def gram(self) -> FloatArray:
         """[shape, shape] over all clusters."""
-        return np.asarray(np.tensordot(self.curve_counts.sum(axis=0), self.between_shapes, axes=1))
+        return np.asarray(np.tensordot(self.curve_counts.sum(axis=0), self.shape_products, axes=1))
 
     @property
     def norms_by_cluster(self) -> FloatArray:
         """[cluster, shape]: shape times itself."""
-        return np.asarray(self.curve_counts @ np.diagonal(self.between_shapes, axis1=1, axis2=2))
+        return np.asarray(self.curve_counts @ np.diagonal(self.shape_products, axis1=1, axis2=2))
 
 
 def _shape_products(
     values: FloatArray,
-    is_known: npt.NDArray[np.bool_],
-    cluster_indices: npt.NDArray[np.intp],
+    is_known: BoolArray,
+    cluster_of_curve: IntArray,
     shape_values: FloatArray,
     *,
     from_zero: bool,
 ) -> _ShapeProducts:
     centred_curves = _without_level(values, is_known, from_zero=from_zero)
-    members = np.eye(int(cluster_indices.max()) + 1)[cluster_indices]  # [curve, cluster]
+    members = np.eye(int(cluster_of_curve.max()) + 1)[cluster_of_curve]  # [curve, cluster]
     patterns, pattern_by_curve = np.unique(is_known, axis=0, return_inverse=True)
     pattern_by_curve = pattern_by_curve.ravel()
     shape_count = len(shape_values)
-    with_curves = np.zeros((members.shape[1], shape_count))
-    between_shapes = np.zeros((len(patterns), shape_count, shape_count))
+    curve_products = np.zeros((members.shape[1], shape_count))
+    shape_products = np.zeros((len(patterns), shape_count, shape_count))
     for pattern_index, pattern in enumerate(patterns):
         is_shape_known = np.broadcast_to(pattern, shape_values.shape)
         centred_shapes = _without_level(shape_values, is_shape_known, from_zero=from_zero)
         in_pattern = pattern_by_curve == pattern_index
-        curve_products = centred_curves[in_pattern] @ centred_shapes.T
-        with_curves += members[in_pattern].T @ curve_products
-        between_shapes[pattern_index] = centred_shapes @ centred_shapes.T
+        products_by_curve = centred_curves[in_pattern] @ centred_shapes.T
+        curve_products += members[in_pattern].T @ products_by_curve
+        shape_products[pattern_index] = centred_shapes @ centred_shapes.T
     curve_counts = members.T @ np.eye(len(patterns))[pattern_by_curve]
-    return _ShapeProducts(with_curves, curve_counts, between_shapes)
+    return _ShapeProducts(curve_products, curve_counts, shape_products)
 
 
-def _without_level(
-    rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool
-) -> FloatArray:
+def _without_level(rows: FloatArray, is_known: BoolArray, *, from_zero: bool) -> FloatArray:
     """Rows with 0 where nothing is known and, unless they start from zero, without their means."""
     filled_rows = np.where(is_known, rows, 0.0)
     if from_zero:
@@ -232,9 +237,9 @@ def _rise_from(
     step_indices = np.array(
         [index for index, shape in enumerate(shapes) if shape.gaps == 1], dtype=int
     )
-    sums = products.with_curves.sum(axis=0)
+    sums = products.curve_products.sum(axis=0)
     norms = np.diag(products.gram)
-    fits = _fit(sums, norms)
+    fits = _explained_squares(sums, norms)
     cluster_count = products.cluster_count
     if not (fits > 0).any():
         return _no_rise("nothing changes", cluster_count, unit)
@@ -258,7 +263,7 @@ def _rise_from(
         return Rise(step, place, math.nan, math.nan, math.nan, math.nan)
 
     signs = rng.choice([-1.0, 1.0], size=(draws, cluster_count))
-    largest_fits = _fit(signs @ products.with_curves, norms).max(axis=1)
+    largest_fits = _explained_squares(signs @ products.curve_products, norms).max(axis=1)
     change_p = _share_that_reaches(largest_fits, fits.max())
     directed_p, set_p = _shape_p_values(products, step_indices, signs)
     is_wide = np.array([shape.gaps > WIDEST_STEP for shape in shapes])
@@ -273,7 +278,7 @@ def _rise_from(
     return Rise(step, place, change_p, sharp_p, earliest, latest)
 
 
-def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
+def _explained_squares(sums: FloatArray, norms: FloatArray) -> FloatArray:
     """Reduction of the sum of squares by each shape."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(norms > 1e-9, sums**2 / norms, 0.0)
@@ -282,20 +287,20 @@ def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
 def _share_that_reaches(drawn: FloatArray, real: float) -> float:
     """p of a real statistic among drawn ones, itself included; a rounding error breaks no tie."""
     reaching_count = int((drawn >= real * (1 - 1e-9) - 1e-12).sum())
-    return (1 + reaching_count) / (len(drawn) + 1)
+    return float(p_among_draws(reaching_count, len(drawn)))
 
 
 def _shape_p_values(
-    products: _ShapeProducts, step_indices: npt.NDArray[np.intp], signs: FloatArray
+    products: _ShapeProducts, step_indices: IntArray, signs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """For each shape the p that it is the truth: against every step, and against every shape."""
     gram = products.gram
     norms = np.diag(gram)
-    sums = products.with_curves.sum(axis=0)
-    fits = _fit(sums, norms)
+    sums = products.curve_products.sum(axis=0)
+    fits = _explained_squares(sums, norms)
     cluster_count = products.cluster_count
     inflation = math.sqrt(cluster_count / (cluster_count - 1))
-    signed_curves = signs @ products.with_curves
+    signed_curves = signs @ products.curve_products
     signed_counts = signs @ products.curve_counts
 
     directed_p = np.ones(len(fits))
@@ -304,9 +309,9 @@ def _shape_p_values(
         if norm <= 1e-9:
             continue
         size = sums[index] / norm
-        signed_shapes = signed_counts @ products.between_shapes[:, index]
+        signed_shapes = signed_counts @ products.shape_products[:, index]
         signed_residuals = signed_curves - size * signed_shapes
-        drawn_fits = _fit(signed_residuals * inflation + size * gram[index], norms)
+        drawn_fits = _explained_squares(signed_residuals * inflation + size * gram[index], norms)
         gain_of_steps = drawn_fits[:, step_indices].max(axis=1) - drawn_fits[:, index]
         gain_of_all = drawn_fits.max(axis=1) - drawn_fits[:, index]
         best_step_fit = fits[step_indices].max()
@@ -317,7 +322,7 @@ def _shape_p_values(
 
 def _step_interval(
     products: _ShapeProducts,
-    step_indices: npt.NDArray[np.intp],
+    step_indices: IntArray,
     rng: np.random.Generator,
     draws: int,
 ) -> tuple[float, float]:
@@ -325,9 +330,9 @@ def _step_interval(
     cluster_count = products.cluster_count
     cluster_shares = np.full(cluster_count, 1 / cluster_count)
     weights = rng.multinomial(cluster_count, cluster_shares, size=draws)
-    drawn_sums = weights @ products.with_curves[:, step_indices]
+    drawn_sums = weights @ products.curve_products[:, step_indices]
     drawn_norms = weights @ products.norms_by_cluster[:, step_indices]
-    best_columns = np.argmax(_fit(drawn_sums, drawn_norms), axis=1)
+    best_columns = np.argmax(_explained_squares(drawn_sums, drawn_norms), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn_sizes = (drawn_sums / drawn_norms)[np.arange(draws), best_columns]
     low, high = np.nanquantile(drawn_sizes, [0.025, 0.975])
@@ -354,18 +359,16 @@ def largest_p(
         draws: Number of draws.
     """
     unit_values = np.asarray(values, dtype=float)
-    distinct_clusters, cluster_indices = np.unique(np.asarray(clusters), return_inverse=True)
+    distinct_clusters, cluster_of_unit = np.unique(np.asarray(clusters), return_inverse=True)
     if len(distinct_clusters) < FEWEST_CLUSTERS:
         return np.full(unit_values.shape[1], math.nan)
-    members = np.eye(len(distinct_clusters))[cluster_indices]  # [unit, cluster]
+    members = np.eye(len(distinct_clusters))[cluster_of_unit]  # [unit, cluster]
     cluster_sums = members.T @ unit_values
-    lengths = np.sqrt((cluster_sums**2).sum(axis=0))
-    scaled_sums = cluster_sums / np.where(lengths > 0, lengths, 1.0)
+    scaled_sums = of_unit_length(cluster_sums)
     signs = rng.choice([-1.0, 1.0], size=(draws, len(distinct_clusters)))
-    largest = np.abs(signs @ scaled_sums).max(axis=1)
-    real = np.abs(scaled_sums.sum(axis=0))
-    reaching_counts = (largest[:, None] >= real - 1e-9).sum(axis=0)
-    return np.where(lengths > 0, (1 + reaching_counts) / (1 + draws), math.nan)
+    corrected_p = p_of_largest(np.abs(scaled_sums.sum(axis=0)), np.abs(signs @ scaled_sums))
+    is_above_zero = (cluster_sums**2).sum(axis=0) > 0
+    return np.where(is_above_zero, corrected_p, math.nan)
 
 
 @dataclass(frozen=True)
@@ -455,21 +458,21 @@ def first_time(
     low = 1 - np.asarray(interval.high.probabilities)
     high = 1 - np.asarray(interval.low.probabilities)
 
-    cluster_indices = np.arange(unit_count)
+    cluster_of_unit = np.arange(unit_count)
     if clusters is not None:
-        cluster_indices = np.unique(np.asarray(clusters), return_inverse=True)[1]
+        cluster_of_unit = np.unique(np.asarray(clusters), return_inverse=True)[1]
     for index in np.flatnonzero(np.isnan(low) | np.isnan(high)):
         nothing_happened = share[index] < 0.5
-        counted_clusters = cluster_indices
+        counted_clusters = cluster_of_unit
         if nothing_happened:
-            counted_clusters = cluster_indices[at_risk[:, index]]
+            counted_clusters = cluster_of_unit[at_risk[:, index]]
         # The exact interval, as of the share over all turns.
         largest_share = 1 - 0.025 ** (1 / len(np.unique(counted_clusters)))
         low[index] = 0.0 if nothing_happened else 1 - largest_share
         high[index] = largest_share if nothing_happened else 1.0
-    if 1 < int(cluster_indices.max()) + 1 < unit_count:
+    if 1 < int(cluster_of_unit.max()) + 1 < unit_count:
         cluster_low, cluster_high = _left_out_interval(
-            at_risk.astype(float), has_event_at.astype(float), cluster_indices, share
+            at_risk.astype(float), has_event_at.astype(float), cluster_of_unit, share
         )
         low = np.fmin(low, cluster_low)
         high = np.fmax(high, cluster_high)
@@ -481,14 +484,14 @@ def first_time(
 def _left_out_interval(
     at_risk: FloatArray,
     has_event: FloatArray,
-    cluster_indices: npt.NDArray[np.intp],
+    cluster_of_unit: IntArray,
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing,
     or all, happened; from `at_risk` and `has_event  # [unit, time]`.
     """
-    cluster_count = int(cluster_indices.max()) + 1
-    members = np.eye(cluster_count)[cluster_indices]  # [unit, cluster]
+    cluster_count = int(cluster_of_unit.max()) + 1
+    members = np.eye(cluster_count)[cluster_of_unit]  # [unit, cluster]
     risk_counts = at_risk.sum(axis=0) - members.T @ at_risk  # [left-out cluster, time]
     event_counts = has_event.sum(axis=0) - members.T @ has_event
     survival = np.cumprod(1 - event_counts / np.maximum(risk_counts, 1), axis=1)
@@ -498,7 +501,7 @@ def _left_out_interval(
     deviations = log_logs - log_logs.mean(axis=0)
     squared_deviations = (deviations**2).sum(axis=0)
     standard_error = np.sqrt((cluster_count - 1) / cluster_count * squared_deviations)
-    half_width = -float(special.stdtrit(cluster_count - 1, 0.025)) * standard_error
+    half_width = t_quantile(cluster_count - 1) * standard_error
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = np.log(-np.log(1 - share))
         low = 1 - np.exp(-np.exp(centre - half_width))

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from textwrap import shorten, wrap
+from functools import cached_property
+from textwrap import shorten
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from selfprobe.data import Table as DataTable
 from selfprobe.data.conversations import DEFAULT, conversations
-from selfprobe.data.prices import Cost
+from selfprobe.data.prices import STATED_NUMBER_TOKENS, Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.cue_removal import (
     CONTROLS,
@@ -22,12 +22,28 @@ from selfprobe.evalawareness_tasks.cue_removal import (
     set_names,
 )
 from selfprobe.page import MOST_FINDINGS, Page, Table, claim_page, folded_list, more_in_tables
-from selfprobe.page.claims import ClaimWords
-from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
-from selfprobe.page.plots import Picture, interval_rows
+from selfprobe.page.claims import ClaimWords, answered_text
+from selfprobe.page.columns import RUN_MODEL_HEADING, Heading, RowTable, columns_of
+from selfprobe.page.numerals import (
+    interval_text,
+    number,
+    p_digits,
+    p_value,
+    percent,
+    signed_interval,
+    signed_number,
+)
+from selfprobe.page.plots import Picture, interval_rows, row_name
 from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    answered_check,
+    ordered_claims,
+)
 from selfprobe.stats.edits import (
     EditCell,
     EditComparison,
@@ -40,10 +56,10 @@ from selfprobe.stats.edits import (
     least_p_of_thing,
     mean_over_controls,
 )
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, number_or_nan, undefined
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP, UNREAD_ANSWERS_REMEDY
 from selfprobe.text.counts import count_text
 from selfprobe.text.quotes import fold
 
@@ -53,9 +69,6 @@ says more.
 """
 CONTROLS_OF_ONE_THING = 20
 """Controls of a prompt out of which one thing is taken: 19 are the least that can show it."""
-CUE_ANSWER_TOKENS = 5
-"""A rough guess of the tokens of an answer."""
-UNREAD_CUES_REMEDY = "take another model, or a higher --answer-tokens"
 SMALLEST_CUE_EFFECT = 0.1
 """Smallest effect on P(evaluation) that gives an evaluation away."""
 CONTROL_KIND = "control"
@@ -204,49 +217,24 @@ class Cues(Study):
         samples = self._planned_samples(
             self.edit_arguments.get("most"), self.edit_arguments["controls"]
         )
+        forms = PlannedForms.of_samples(samples)
         prompt_count = len(samples)
-        paraphrase_count = prompt_count if self.grader else 0
-
-        form_size = 0
-        texts = []
-        arm_names = []
-        units = []
-        for sample in samples:
-            arm_names += sample["arms"]
-            units += [unit for name, unit in sample["units"].items() if name != ALL]
-            for form in sample["arms"].values():
-                form_size += sum(len(message["content"]) for message in form["messages"])
-            for message in sample["arms"][ORIGINAL]["messages"]:
-                if message["role"] != "assistant":
-                    texts.append(message["content"])
-        text_size = sum(map(len, texts))
-        form_count = len(arm_names) + paraphrase_count
-        call_count = 2 * form_count
-        sent_size = 2 * form_size + 2 * paraphrase_count * text_size // prompt_count
-        sent_tokens = sent_size // 4 + call_count * len(QUESTIONS["evaluation"]) // 4
-
-        whole_prompt_count = sum(unit["missing"] is not None for unit in units)
-        control_count = sum(name.startswith("c") for name in arm_names)
-        without_all_count = arm_names.count(ALL)
-        form_texts = [f"{len(units) - whole_prompt_count} without one thing"]
-        if without_all_count:
-            form_texts.append(f"{without_all_count} without all giveaways")
-        form_texts.append(f"{control_count} without as much text elsewhere")
+        form_count = len(forms.arm_names)
+        sent_size = 2 * forms.form_size
         if self.grader:
-            form_texts.append("2 for each prompt, unchanged and in other words")
-        else:
-            form_texts.append("1 for each prompt, unchanged")
-
+            form_count += prompt_count
+            sent_size += 2 * forms.text_size
+        form_texts = forms.count_texts(has_paraphrases=self.grader is not None)
         lines = [
-            f"{count_text(prompt_count, 'prompt')}, {count_text(len(units), 'thing')} to take out × "
-            f"{', '.join(self.models)}",
+            f"{count_text(prompt_count, 'prompt')}, {count_text(len(forms.units), 'thing')} to take "
+            f"out × {', '.join(self.models)}",
             f"Two calls for each of {count_text(form_count, 'form')}: {', '.join(form_texts)}.",
         ]
-        if whole_prompt_count == 1:
+        if forms.whole_prompt_count == 1:
             lines.append("1 of them is a whole prompt, and cannot be taken out.")
-        elif whole_prompt_count:
+        elif forms.whole_prompt_count:
             lines.append(
-                f"{whole_prompt_count} of them are whole prompts, and cannot be taken out."
+                f"{forms.whole_prompt_count} of them are whole prompts, and cannot be taken out."
             )
         lines.append(
             possible_claims(
@@ -257,16 +245,20 @@ class Cues(Study):
         )
         lines += self.table.plan_notes(self.limit)
 
-        answer_tokens = call_count * CUE_ANSWER_TOKENS
+        call_count = 2 * form_count
+        sent_tokens = sent_size // 4 + call_count * len(QUESTIONS["evaluation"]) // 4
+        answer_tokens = call_count * STATED_NUMBER_TOKENS
         costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
         if self.grader:
-            paraphrase_calls = len(texts) * len(self.models)
-            prompt_tokens = paraphrase_calls * len(PARAPHRASE_PROMPT) // 4
-            text_tokens = text_size // 4
-            costs.append(
-                Cost(self.grader, paraphrase_calls, prompt_tokens + text_tokens, text_tokens)
-            )
+            costs.append(self._paraphrase_cost(self.grader, forms))
         return Plan(lines, costs)
+
+    def _paraphrase_cost(self, grader: str, forms: "PlannedForms") -> Cost:
+        """Cost of a paraphrase of each text, for each model anew."""
+        paraphrase_calls = len(forms.texts) * len(self.models)
+        prompt_tokens = paraphrase_calls * len(PARAPHRASE_PROMPT) // 4
+        text_tokens = forms.text_size // 4
+        return Cost(grader, paraphrase_calls, prompt_tokens + text_tokens, text_tokens)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "tuple[list[CueNumbers], Logs]":
@@ -348,6 +340,61 @@ class Cues(Study):
 
 
 # ---- what a plan can promise
+
+
+@dataclass(frozen=True)
+class PlannedForms:
+    """Forms of the prompts before anything is asked."""
+
+    arm_names: list[str]
+    """The form of each prompt and edit: original, all, or the number of a thing or control."""
+    units: list[Mapping[str, Any]]
+    """Things to take out."""
+    texts: list[str]
+    """Messages that a paraphrase rewrites."""
+    form_size: int
+    """Characters of all forms."""
+
+    @classmethod
+    def of_samples(cls, samples: Sequence[Mapping[str, Any]]) -> "PlannedForms":
+        """The forms in the metadata of samples."""
+        arm_names: list[str] = []
+        units: list[Mapping[str, Any]] = []
+        texts: list[str] = []
+        form_size = 0
+        for sample in samples:
+            arm_names += sample["arms"]
+            units += [unit for name, unit in sample["units"].items() if name != ALL]
+            for form in sample["arms"].values():
+                form_size += sum(len(message["content"]) for message in form["messages"])
+            for message in sample["arms"][ORIGINAL]["messages"]:
+                if message["role"] != "assistant":
+                    texts.append(message["content"])
+        return cls(arm_names, units, texts, form_size)
+
+    @property
+    def text_size(self) -> int:
+        """Characters that a paraphrase rewrites."""
+        return sum(map(len, self.texts))
+
+    @property
+    def whole_prompt_count(self) -> int:
+        """Number of things that cannot be taken out, as nothing would be left."""
+        return sum(unit["missing"] is not None for unit in self.units)
+
+    def count_texts(self, *, has_paraphrases: bool) -> list[str]:
+        """Words for the number of forms of each kind."""
+        control_count = sum(name.startswith("c") for name in self.arm_names)
+        without_all_count = self.arm_names.count(ALL)
+        texts = [f"{len(self.units) - self.whole_prompt_count} without one thing"]
+        if without_all_count:
+            texts.append(f"{without_all_count} without all giveaways")
+        texts.append(f"{control_count} without as much text elsewhere")
+        if has_paraphrases:
+            texts.append("2 for each prompt, unchanged and in other words")
+        else:
+            texts.append("1 for each prompt, unchanged")
+        return texts
 
 
 def planned_edits(sample: Mapping[str, Any]) -> PromptEdits:
@@ -460,9 +507,7 @@ def possible_tests(cells: Sequence[EditCell]) -> PossibleTests:
 class FormRow:
     """Forms of the prompts."""
 
-    model: Annotated[
-        str, Heading("model", "Model that was asked, with settings that differ between runs.")
-    ]
+    model: Annotated[str, RUN_MODEL_HEADING]
     item: Annotated[str, Heading("prompt", "Id of the prompt.")]
     label: Annotated[str | None, Heading("label", "Label of the prompt: evaluation or deployment.")]
     source: Annotated[
@@ -508,9 +553,7 @@ def form_rows(logs: Logs) -> list[FormRow]:
         details = score.metadata or {}
         metadata = sample.metadata
         units = metadata["units"]
-        p_by_arm = {}
-        for arm_name, stated_p in details["p"].items():
-            p_by_arm[arm_name] = math.nan if stated_p is None else float(stated_p)
+        p_by_arm = {name: number_or_nan(stated_p) for name, stated_p in details["p"].items()}
         unchanged_p = p_by_arm.get(ORIGINAL, math.nan)
         for arm_name in dict.fromkeys([*p_by_arm, *units]):
             is_control = arm_name.startswith("c")
@@ -563,7 +606,7 @@ class ThingEffect:
         Heading(
             "adds to P(evaluation)",
             "Change by taking it out beyond that of controls; n counts independent prompts.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     p: Annotated[
@@ -788,11 +831,6 @@ def prompt_edits(forms: Sequence[FormRow], key_of: Callable[[FormRow], str]) -> 
 # ---- the claim
 
 
-def answered_text(share: Estimate) -> str:
-    """Share of answers that are a number, or why there is none."""
-    return share.reason or f"{percent(share.value)} of {share.n} answers"
-
-
 def controls_text(fewest_controls: Estimate) -> str:
     """Number of controls, or why there is none."""
     if fewest_controls.reason:
@@ -821,7 +859,7 @@ CUE_WORDS = ClaimWords(
         "beyond_controls": "is not shown to go by any of {count} things ({competitor}; {p})",
         "large_enough": "goes by {what}, not shown to add {smallest}: {difference}",
     },
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     units={
         "answered": answered_text,
         "enough_controls": controls_text,
@@ -852,7 +890,8 @@ def cue_claim(numbers: CueNumbers, subject: str) -> Claim:
     control_checks = [_apart_check(numbers), _controls_check(numbers)]
     if not numbers.control_count:
         control_checks.reverse()
-    checks = (_answered_check(numbers), *control_checks, beyond_check, large_check)
+    answered = answered_check(_answered_share(numbers), remedy=UNREAD_ANSWERS_REMEDY)
+    checks = (answered, *control_checks, beyond_check, large_check)
     details = {
         "what": _named_things(numbers),
         "count": str(len(numbers.compared)),
@@ -867,16 +906,14 @@ def _strongest_check(name: str, strongest: Estimate, is_met: bool) -> Check:
     return Check(name, strongest, Outcome.OPEN, remedy="add prompts of other sources")
 
 
-def _answered_check(numbers: CueNumbers) -> Check:
-    """The requirement that some form was answered with a number."""
+def _answered_share(numbers: CueNumbers) -> Estimate:
+    """Share of the forms that were answered with a number; undefined where none was."""
     existing_forms = [form for form in numbers.forms if form.missing is None]
     answered_count = sum(not math.isnan(form.p) for form in existing_forms)
     if not answered_count:
-        no_share = undefined("no answer could be read", unit="answer")
-        return Check("answered", no_share, Outcome.OPEN, remedy=UNREAD_CUES_REMEDY)
+        return undefined("no answer could be read", unit="answer")
     form_count = len(existing_forms)
-    share = undefined("", n=form_count, unit="answer", value=answered_count / form_count)
-    return Check("answered", share, Outcome.HOLDS)
+    return undefined("", n=form_count, unit="answer", value=answered_count / form_count)
 
 
 def _apart_check(numbers: CueNumbers) -> Check:
@@ -1022,9 +1059,7 @@ def first_picture(
 
     rows: dict[str, dict[str, Estimate]] = {}
     for text in drawn_texts:
-        label = "\n".join(wrap(" ".join(text.split()), 26, max_lines=2, placeholder="…"))
-        while label in rows:
-            label += "\N{ZERO WIDTH SPACE}"
+        label = row_name(text, rows)
         rows[label] = {}
         for claim in drawn_claims:
             numbers = numbers_by_subject[claim.subject]

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from textwrap import shorten, wrap
+from textwrap import shorten
 from typing import Annotated, Any, ClassVar, Self
 
 import anyio
@@ -60,7 +60,7 @@ from selfprobe.page import (
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import p_digits, p_value, points
-from selfprobe.page.plots import curves, interval_rows, model_names
+from selfprobe.page.plots import curves, interval_rows, model_names, row_name
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
@@ -1002,15 +1002,7 @@ def taxonomy_page(
     answer_rows = []
     for claim in claims[:MOST_FINDINGS]:
         subject = subject_by_name[claim.subject]
-        answer_rows.append(
-            AnswerRow(
-                model=claim.subject,
-                answer=claim.verdict,
-                conversations=subject.conversations,
-                features=len(subject.features),
-                question_alone=alone_of_model[subject.model],
-            )
-        )
+        answer_rows.append(answer_row(claim, subject, alone_of_model[subject.model]))
 
     all_feature_rows = [row for subject in subjects for row in feature_rows(subject)]
     prompts, prompt_groups = prompt_rows(prompt_table, taxonomy)
@@ -1047,6 +1039,17 @@ def taxonomy_page(
     return replace(page, models=models)
 
 
+def answer_row(claim: Claim, subject: FeatureSubject, question_alone: float) -> AnswerRow:
+    """Row of the first table."""
+    return AnswerRow(
+        model=claim.subject,
+        answer=claim.verdict,
+        conversations=subject.conversations,
+        features=len(subject.features),
+        question_alone=question_alone,
+    )
+
+
 def feature_rows(subject: FeatureSubject) -> list[FeatureRow]:
     """One row for each feature of a subject, the most frequent first."""
     rows = [
@@ -1074,9 +1077,7 @@ def _groups_picture(group_rows: Sequence[GroupRow]) -> Picture | None:
         marks = {title: share for title, share in shares.items() if share.n}
         if not marks:
             continue
-        name = "\n".join(wrap(row.name, 26, max_lines=2, placeholder="…"))
-        while name in shares_by_name:
-            name += "\N{ZERO WIDTH SPACE}"
+        name = row_name(row.name, shares_by_name)
         shares_by_name[name] = marks
     if not shares_by_name:
         return None

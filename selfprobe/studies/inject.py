@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,8 +26,8 @@ from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.mechanism import injection_prompts as prompts
-from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, percent, signed_number
+from selfprobe.page.columns import BLOCK_HEADING, Heading, RowTable, columns_of
+from selfprobe.page.numerals import number, percent, signed_interval, signed_number
 from selfprobe.page.plots import bar_rows, cut_name
 from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate
@@ -70,11 +70,11 @@ ROWS_ON_DEVICE = 128
 """Largest number of vectors that are read together."""
 FEWEST_CONCEPTS = 3
 """Smallest number of concepts with which names can be told apart."""
-NOT = (
+NO_AWARENESS_NOTE = (
     "It does not show awareness of thoughts in general: vectors of single words were added, and "
     "answers of one token were read."
 )
-METHOD = (
+INJECTION_METHOD = (
     "A vector is a concept's state less the mean of other words' states, at unit length; the dose "
     "is its share of the mean length of the note's states at that block, without the first token. "
     "Nothing is generated: the next token after each question is read."
@@ -200,7 +200,7 @@ class Inject(LocalStudy):
         return len(tokens) == 1
 
     @cached_property
-    def asked(self) -> "AskedModel":
+    def asked_model(self) -> "AskedModel":
         """The model with the questions as its tokens."""
         from selfprobe.mechanism.injection import AskedModel
 
@@ -214,15 +214,15 @@ class Inject(LocalStudy):
             InputError: The model has no such block.
         """
         count = len(self.judge.blocks)
-        wanted = blocks(self.layers)
-        if not wanted:
+        listed_blocks = blocks(self.layers)
+        if not listed_blocks:
             depths = np.linspace(0.25, 0.85, READ_BLOCKS)
             return tuple(sorted({min(int(depth * count), count - 1) for depth in depths}))
-        if wanted[-1] >= count:
+        if listed_blocks[-1] >= count:
             raise InputError(
                 f"{self.judge.name} has blocks 0..{count - 1}, got --layers {self.layers}"
             )
-        return wanted
+        return listed_blocks
 
     @property
     def is_of_sentences(self) -> bool:
@@ -319,7 +319,9 @@ class Inject(LocalStudy):
         rows_and_speeds = [(single_rows, self._speed(1))]
         if rows_in_groups := sum(plain_sizes) - single_rows:
             rows_and_speeds.append((rows_in_groups, self._speed(max(plain_sizes))))
-        self.asked.share_lower_blocks(self.asked.conversation(prompts.NOTES[0]), self.read_blocks)
+        self.asked_model.share_lower_blocks(
+            self.asked_model.conversation(prompts.NOTES[0]), self.read_blocks
+        )
         for block, cell_count in cells_by_block.items():
             speed = self._speed(self._rows_together, block)
             rows_and_speeds.append((cell_count * rows_of_cell, speed))
@@ -342,15 +344,15 @@ class Inject(LocalStudy):
         branch_tokens = sum(branch.token_count for branch in self._branches)
         tokens = len(conversation.tokens) + branch_tokens
         if not self.is_of_sentences:
-            tokens += len(self.asked.neutral_tokens(conversation))
+            tokens += len(self.asked_model.neutral_tokens(conversation))
         return tokens
 
     @cached_property
     def _branches(self) -> "list[TokenBranch]":
         """What is asked after a note."""
         if self.is_of_sentences:
-            return self.asked.sentence_branches(self._note(0))
-        return self.asked.question_branches(self._note(0))
+            return self.asked_model.sentence_branches(self._note(0))
+        return self.asked_model.question_branches(self._note(0))
 
     @property
     def _rows_of_vector(self) -> int:
@@ -363,13 +365,13 @@ class Inject(LocalStudy):
         """
         from selfprobe.mechanism.injection import measured_speed
 
-        return measured_speed(self.asked, self._note(0), self._branches, rows, block)
+        return measured_speed(self.asked_model, self._note(0), self._branches, rows, block)
 
     def _note(self, number: int) -> "Conversation":
         """The note of a number, as it is read under vectors."""
         if self.is_of_sentences:
-            return self.asked.sentence_conversation(prompts.SENTENCE_NOTES[number])
-        return self.asked.conversation(prompts.NOTES[number])
+            return self.asked_model.sentence_conversation(prompts.SENTENCE_NOTES[number])
+        return self.asked_model.conversation(prompts.NOTES[number])
 
     @property
     def _rows_at_once(self) -> int:
@@ -402,7 +404,7 @@ class Inject(LocalStudy):
         for word in self.words.concepts:
             for index, note in enumerate(prompts.NOTES[: self.notes]):
                 texts[f"written-{word}-{index}"] = note + prompts.CEILING.format(word=word)
-        return {name: self.asked.conversation(text) for name, text in texts.items()}
+        return {name: self.asked_model.conversation(text) for name, text in texts.items()}
 
     def _plain_sentences(self) -> "dict[str, Conversation]":
         """Name → sentences that are read without a vector; each concept's thought in one of them."""
@@ -414,7 +416,7 @@ class Inject(LocalStudy):
                 written[concept % len(written)] += prompts.CEILING.format(word=word)
                 sentences_of_name[f"written-{word}-{index}"] = written
         return {
-            name: self.asked.sentence_conversation(sentences)
+            name: self.asked_model.sentence_conversation(sentences)
             for name, sentences in sentences_of_name.items()
         }
 
@@ -429,9 +431,9 @@ class Inject(LocalStudy):
         unread_plain, unread_cells = list(self._unread_plain()), list(self._unread_cells())
         folder = self.folder / "readings"
         if unread_plain or unread_cells:
-            plain_note = self.asked.conversation(prompts.NOTES[0])
-            self.asked.check_cache(plain_note)
-            self.asked.share_lower_blocks(plain_note, self.read_blocks)
+            plain_note = self.asked_model.conversation(prompts.NOTES[0])
+            self.asked_model.check_cache(plain_note)
+            self.asked_model.share_lower_blocks(plain_note, self.read_blocks)
             vectors = len(self.vector_labels)
             vector_tokens = vectors * self._rows_of_vector * self._row_tokens
             tokens = len(unread_plain) * self._row_tokens + len(unread_cells) * vector_tokens
@@ -442,7 +444,11 @@ class Inject(LocalStudy):
                 self._read_plain(group)
                 meter.add(len(group) * self._row_tokens, len(group))
             for block, dose, note in unread_cells:
-                store_arrays(folder, _cell_name(block, dose, note), self._read(block, dose, note))
+                store_arrays(
+                    folder,
+                    _cell_name(block, dose, note),
+                    self._read_under_vectors(block, dose, note),
+                )
                 meter.add(vector_tokens, 1)
             meter.finish()
         if not self.is_of_sentences:
@@ -472,13 +478,15 @@ class Inject(LocalStudy):
         """Vectors of unit length, block → [vector, width]; concepts first."""
         from selfprobe.mechanism.injection import injected_vectors
 
-        return injected_vectors(self.asked, self.words.concepts, self.words.base, self.read_blocks)
+        return injected_vectors(
+            self.asked_model, self.words.concepts, self.words.base, self.read_blocks
+        )
 
     @cached_property
     def _mean_lengths(self) -> list[dict[int, float]]:
         """Mean length of the states of each note, by block."""
         return [
-            self.asked.mean_lengths(self._note(number), self.read_blocks)
+            self.asked_model.mean_lengths(self._note(number), self.read_blocks)
             for number in range(self.notes)
         ]
 
@@ -500,7 +508,7 @@ class Inject(LocalStudy):
                 block, rows[start:end], everywhere=self.where == "all", spans=spans[start:end]
             )
 
-    def _read(self, block: int, dose: float, note: int) -> Arrays:
+    def _read_under_vectors(self, block: int, dose: float, note: int) -> Arrays:
         """What is read under each vector at a block and dose after a note."""
         conversation = self._note(note)
         parts = [
@@ -513,8 +521,8 @@ class Inject(LocalStudy):
         self, conversation: "Conversation", injection: "Injection | None", rows: int
     ) -> Arrays:
         if self.is_of_sentences:
-            return vars(self.asked.read_sentences(conversation, injection, rows))
-        return vars(self.asked.read_cell(conversation, injection, rows))
+            return vars(self.asked_model.read_sentences(conversation, injection, rows))
+        return vars(self.asked_model.read_cell(conversation, injection, rows))
 
     def _read_written_texts(self, progress: Progress) -> None:
         """What is written under each concept at the cell of the naming claim, as a reader names it."""
@@ -524,11 +532,11 @@ class Inject(LocalStudy):
             return
         block, dose = self.cells[cell]
         progress(f"block {block}, dose {dose:g}: writing under each concept, for the reader")
-        conversation = self.asked.conversation(prompts.NOTES[0])
+        conversation = self.asked_model.conversation(prompts.NOTES[0])
         texts = []
         concept_count = len(self.words.concepts)
         for injection in self._injections(block, dose, 0, vector_count=concept_count):
-            texts += self.asked.written_texts(conversation, injection, len(injection.vectors))
+            texts += self.asked_model.written_texts(conversation, injection, len(injection.vectors))
         log_probs = self._reading_model.read_texts(texts)
         arrays = {"log_probs": log_probs, "texts": np.array(texts)}
         store_arrays(self.folder / "readings", self._reader_name(cell), arrays)
@@ -536,13 +544,13 @@ class Inject(LocalStudy):
     @property
     def _reading_model(self) -> "AskedModel":
         if self.reader is None:
-            return self.asked
+            return self.asked_model
         from selfprobe.mechanism.injection import AskedModel
         from selfprobe.probes.model import load_model
 
         loading = self.loading | {"revision": None}
         reader = load_model(self.reader, chat=self.judge.chat, **loading)
-        return AskedModel(reader, self.asked.words)
+        return AskedModel(reader, self.asked_model.words)
 
     def _reader_name(self, cell: int) -> str:
         block, dose = self.cells[cell]
@@ -619,19 +627,19 @@ class Inject(LocalStudy):
             *(np.array([array[field][0] for array in arrays], dtype=float) for field in fields)
         )
 
-    def folder_content(self) -> "Found":
+    def folder_content(self) -> "FolderContents":
         """What is in the folder."""
         if self.is_of_sentences:
-            return Found(SentenceNumbers(self._sentence_readings), self.run_record)
+            return FolderContents(SentenceNumbers(self._sentence_readings), self.run_record)
         readings = self._readings_without_reader
         cell = InjectionNumbers(readings).naming_cell
         stored = self._stored(self._reader_name(cell)) if cell >= 0 else None
         if stored is not None:
             readings = replace(readings, reader=np.array(stored["log_probs"], dtype=float))
-        return Found(InjectionNumbers(readings), self.run_record)
+        return FolderContents(InjectionNumbers(readings), self.run_record)
 
     @classmethod
-    def page(cls, folder_contents: "Found") -> page.Page:
+    def page(cls, folder_contents: "FolderContents") -> page.Page:
         """Two answers that are never one, each with its picture, tables and checks; one where a
         sentence is to be found.
         """
@@ -664,7 +672,7 @@ class UsedWords:
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderContents:
     """Contents of the folder."""
 
     numbers: InjectionNumbers | SentenceNumbers
@@ -684,35 +692,35 @@ class Found:
 
 # ---- tables
 
+DOSE_HEADING = Heading("dose", "Length of the vector over that of the states.", number)
+
 
 @dataclass(frozen=True)
 class CellRow:
     """What is read at each block and dose."""
 
-    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[
-        float, Heading("dose", "Length of the vector over that of the states.", partial(number))
-    ]
+    block: Annotated[int, BLOCK_HEADING]
+    dose: Annotated[float, DOSE_HEADING]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     noticing: Annotated[
         Estimate,
-        Heading("notices", "Noticing score of concepts.", partial(interval_text, sign=True)),
+        Heading("notices", "Noticing score of concepts.", signed_interval),
     ]
     controls: Annotated[
         Estimate,
         Heading(
             "without a concept",
             "Noticing score of other vectors.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     naming: Annotated[
         Estimate,
-        Heading("names", "Naming score of the thought.", partial(interval_text, sign=True)),
+        Heading("names", "Naming score of the thought.", signed_interval),
     ]
     any_word: Annotated[
         Estimate,
-        Heading("any word", "Naming score of any word.", partial(interval_text, sign=True)),
+        Heading("any word", "Naming score of any word.", signed_interval),
     ]
     lift: Annotated[
         float,
@@ -761,8 +769,8 @@ def cell_rows(numbers: InjectionNumbers) -> list[CellRow]:
 class VectorRow:
     """What each vector does at each block and dose."""
 
-    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[float, Heading("dose", "Length of the vector over that of the states.", number)]
+    block: Annotated[int, BLOCK_HEADING]
+    dose: Annotated[float, DOSE_HEADING]
     vector: Annotated[str, Heading("vector", "The concept, or what else was added.")]
     kind: Annotated[str, Heading("kind", "What the vector is of.")]
     noticing: Annotated[
@@ -789,8 +797,6 @@ def vector_rows(numbers: InjectionNumbers) -> list[VectorRow]:
 
 
 # ---- pages
-
-signal_text = partial(interval_text, sign=True)
 
 
 def _count_text(count: Estimate) -> str:
@@ -828,7 +834,7 @@ NOTICING_WORDS = page.ClaimWords(
     },
     unmet=BLOCKING_UNMET,
     units=BLOCKING_UNITS,
-    write=signal_text,
+    write=signed_interval,
 )
 NAMING_WORDS = page.ClaimWords(
     yes="names the thought: its word gains {effect} {place}; closest: {competitor}",
@@ -845,7 +851,7 @@ NAMING_WORDS = page.ClaimWords(
     },
     unmet=BLOCKING_UNMET,
     units=BLOCKING_UNITS,
-    write=signal_text,
+    write=signed_interval,
 )
 
 
@@ -863,11 +869,11 @@ LOCATING_WORDS = page.ClaimWords(
     },
     unmet={**BLOCKING_UNMET, "can_be_asked": "hardly names a sentence at any block and dose"},
     units=BLOCKING_UNITS,
-    write=signal_text,
+    write=signed_interval,
 )
 
 
-def _noticing_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Page:
+def _noticing_page(folder_contents: FolderContents, numbers: InjectionNumbers) -> page.Page:
     """The page of the first claim."""
     rows = cell_rows(numbers)
     cell = numbers.noticing_cell
@@ -895,12 +901,12 @@ def _noticing_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Pa
             "cells": RowTable(CellRow, rows),
             "vectors": RowTable(VectorRow, vector_rows(numbers), on_page=False),
         },
-        reason_blocks=[_field_line(numbers), _alarm_line(numbers), NOT],
-        method=[METHOD, NOTICING_METHOD, GATE_METHOD],
+        reason_blocks=[_field_line(numbers), _alarm_line(numbers), NO_AWARENESS_NOTE],
+        method=[INJECTION_METHOD, NOTICING_METHOD, GATE_METHOD],
     )
 
 
-def _naming_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Page:
+def _naming_page(folder_contents: FolderContents, numbers: InjectionNumbers) -> page.Page:
     """The page of the second claim."""
     rows = cell_rows(numbers)
     cell = numbers.naming_cell
@@ -923,8 +929,8 @@ def _naming_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Page
         picture=_bars("naming", estimate_by_label, caption, "addition to the log-probability"),
         table=page.Table(rows, columns_of(CellRow, "block", "dose", "gate", "naming", "any_word")),
         tables={"cells": RowTable(CellRow, rows)},
-        reason_blocks=[_named_line(numbers), NOT],
-        method=[METHOD, NAMING_METHOD, GATE_METHOD],
+        reason_blocks=[_named_line(numbers), NO_AWARENESS_NOTE],
+        method=[INJECTION_METHOD, NAMING_METHOD, GATE_METHOD],
     )
 
 
@@ -932,17 +938,15 @@ def _naming_page(folder_contents: Found, numbers: InjectionNumbers) -> page.Page
 class LocatingRow:
     """What is read at each block and dose where a sentence is to be found."""
 
-    block: Annotated[int, Heading("block", "Block of the transformer, from 0.")]
-    dose: Annotated[
-        float, Heading("dose", "Length of the vector over that of the states.", partial(number))
-    ]
+    block: Annotated[int, BLOCK_HEADING]
+    dose: Annotated[float, DOSE_HEADING]
     gate: Annotated[str, Heading("can be asked", "Whether the cell may decide.")]
     which: Annotated[
         Estimate,
         Heading(
             "which one?",
             "Gain of the disturbed sentence, in nats.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     longest: Annotated[
@@ -950,7 +954,7 @@ class LocatingRow:
         Heading(
             "which is longest?",
             "The same where the longest sentence is asked for.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     controls: Annotated[
@@ -958,7 +962,7 @@ class LocatingRow:
         Heading(
             "without a concept",
             "The same of other vectors, asked which one it is.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
     which_right: Annotated[
@@ -990,7 +994,7 @@ def locating_rows(numbers: SentenceNumbers) -> list[LocatingRow]:
     return rows
 
 
-def _locating_page(folder_contents: Found, numbers: SentenceNumbers) -> page.Page:
+def _locating_page(folder_contents: FolderContents, numbers: SentenceNumbers) -> page.Page:
     """The page where a sentence is to be found."""
     rows = locating_rows(numbers)
     cell_index = numbers.cell
@@ -1023,8 +1027,8 @@ def _locating_page(folder_contents: Found, numbers: SentenceNumbers) -> page.Pag
             rows, columns_of(LocatingRow, "block", "dose", "gate", "which", "longest")
         ),
         tables={"cells": RowTable(LocatingRow, rows)},
-        reason_blocks=[right_line, NOT],
-        method=[METHOD, LOCATING_METHOD],
+        reason_blocks=[right_line, NO_AWARENESS_NOTE],
+        method=[INJECTION_METHOD, LOCATING_METHOD],
     )
 
 
@@ -1048,7 +1052,7 @@ def _bars(
 
 
 def _claim_page(
-    folder_contents: Found,
+    folder_contents: FolderContents,
     title: str,
     claim: Claim,
     words: page.ClaimWords,
@@ -1069,7 +1073,7 @@ def _claim_page(
         tables=tables,
         method=method,
         notes={claim.subject: reason_blocks},
-        terminal_lines=[NOT],
+        terminal_lines=[NO_AWARENESS_NOTE],
     )
     return replace(
         claim_page, sections=[*claim_page.sections, *page.headings(runs=[folder_contents.run_line])]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from selfprobe.mechanism.injection_prompts import (
     FACTS,
@@ -25,13 +24,11 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
-    outcome_above_zero,
+    above_zero_check,
+    outcome_if,
     remedy_unless_met,
 )
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, clustered_mean, undefined
 
 SMALLEST_SIGNAL = 0.3
 """Smallest addition to a signal that matters, in log-odds."""
@@ -46,9 +43,9 @@ LARGEST_TEXT_LOSS = 0.5
 """The gate of a cell: P(Yes) + P(No), and as a share of that without a vector; facts that are right,
 as a share; and nats a token that a neutral text may lose.
 """
-UNIT = "concept"
+CONCEPT_UNIT = "concept"
 OWN_QUESTIONS = len(WORDINGS) * len(ORDERS) * 2
-FRAMES = tuple(NAMING_QUESTIONS)
+NAMING_FRAMES = tuple(NAMING_QUESTIONS)
 """Frames in the order of the readings of names."""
 
 
@@ -56,15 +53,15 @@ FRAMES = tuple(NAMING_QUESTIONS)
 class Signals:
     """Signals of all questions of readings: half the difference of a question and its negation."""
 
-    own: Floats
+    own: FloatArray
     """About itself, [..., wording], means over the orders of the answers."""
-    other: Floats
+    other: FloatArray
     """About another assistant, [..., wording]."""
-    facts: Floats
+    facts: FloatArray
     """[..., fact]."""
 
 
-def signals_of(log_odds: Floats) -> Signals:
+def signals_of(log_odds: FloatArray) -> Signals:
     """Signals from log-odds of Yes [..., question], in the order of `yes_no_questions`."""
     shape = (*log_odds.shape[:-1], len(WORDINGS), len(ORDERS), 2)
     own = log_odds[..., :OWN_QUESTIONS].reshape(shape)
@@ -81,13 +78,13 @@ def signals_of(log_odds: Floats) -> Signals:
 class PlainReadings:
     """Readings without a vector, one a text."""
 
-    log_odds: Floats
+    log_odds: FloatArray
     """[text, question]."""
-    masses: Floats
+    masses: FloatArray
     """[text, question]."""
-    names: Floats
+    names: FloatArray
     """[text, frame, word]."""
-    neutral: Floats
+    neutral: FloatArray
     """[text]."""
 
 
@@ -103,13 +100,13 @@ class InjectionReadings:
     vector_kinds: tuple[str, ...]
     cells: tuple[tuple[int, float], ...]
     """Block and dose of each cell."""
-    log_odds: Floats
+    log_odds: FloatArray
     """[note, cell, vector, question]."""
-    masses: Floats
+    masses: FloatArray
     """[note, cell, vector, question]."""
-    names: Floats
+    names: FloatArray
     """[note, cell, vector, frame, word]."""
-    neutral: Floats
+    neutral: FloatArray
     """[note, cell, vector]."""
     clean: PlainReadings
     """Without a vector: first the notes that are read under vectors, then further ones."""
@@ -117,7 +114,7 @@ class InjectionReadings:
     """Odd texts, without a vector."""
     written: PlainReadings
     """The thought as text, by concept and then note."""
-    reader: Floats | None = None
+    reader: FloatArray | None = None
     """Log-probabilities [text, word] of a reader of what was written under each concept, at the
     cell `naming_cell`.
     """
@@ -170,7 +167,7 @@ class InjectionNumbers:
         self.seed = seed
 
     @cached_property
-    def slopes(self) -> Floats:
+    def slopes(self) -> FloatArray:
         """How much of the facts' signals is left, [note, cell, vector]."""
         signals = signals_of(self.readings.log_odds)
         return injection.fact_slopes(signals.facts, self._clean_signals.facts)
@@ -181,7 +178,7 @@ class InjectionNumbers:
         return signals_of(self.readings.clean.log_odds[: self.readings.note_count])
 
     @cached_property
-    def scores(self) -> Floats:
+    def scores(self) -> FloatArray:
         """Noticing scores, [cell, vector, note, wording]."""
         signals = signals_of(self.readings.log_odds)
         clean = self._clean_signals
@@ -214,14 +211,14 @@ class InjectionNumbers:
         return gates
 
     @property
-    def passing(self) -> Flags:
+    def passing(self) -> BoolArray:
         """Cells that may decide, [cell]."""
         return np.array([gate.passes for gate in self.gates], dtype=bool)
 
     # ---- noticing
 
     @cached_property
-    def noticing_p_values(self) -> Floats:
+    def noticing_p_values(self) -> FloatArray:
         """p of noticing at each cell, with the choice of the cell taken into account."""
         concept_scores = self.scores[:, : self.readings.concept_count].mean(axis=(2, 3))
         return injection.sign_test(concept_scores, self.passing, np.random.default_rng(self.seed))
@@ -233,7 +230,9 @@ class InjectionNumbers:
 
     def noticing(self, cell: int) -> Estimate:
         """Noticing score of concepts at a cell."""
-        return injection.crossed_mean(self.scores[cell, : self.readings.concept_count], unit=UNIT)
+        return injection.crossed_mean(
+            self.scores[cell, : self.readings.concept_count], unit=CONCEPT_UNIT
+        )
 
     def control_noticing(self, cell: int) -> Estimate:
         """Noticing score of vectors without a concept at a cell."""
@@ -245,13 +244,13 @@ class InjectionNumbers:
         """Noticing score of concepts less that of vectors without one."""
         scores = self.scores[cell]
         count = self.readings.concept_count
-        return injection.crossed_difference(scores[:count], scores[count:], unit=UNIT)
+        return injection.crossed_difference(scores[:count], scores[count:], unit=CONCEPT_UNIT)
 
     def beyond_odd_text(self, cell: int) -> Estimate:
         """Noticing score of concepts less that of odd texts."""
         scores = self.scores[cell, : self.readings.concept_count]
         by_wording = scores.mean(axis=1, keepdims=True)
-        return injection.crossed_difference(by_wording, self._odd_scores, unit=UNIT)
+        return injection.crossed_difference(by_wording, self._odd_scores, unit=CONCEPT_UNIT)
 
     @property
     def odd_noticing(self) -> Estimate:
@@ -259,7 +258,7 @@ class InjectionNumbers:
         return injection.crossed_mean(self._odd_scores, unit="text")
 
     @cached_property
-    def _odd_scores(self) -> Floats:
+    def _odd_scores(self) -> FloatArray:
         return _plain_scores(self.readings.odd, self._clean_signals)
 
     @cached_property
@@ -267,7 +266,7 @@ class InjectionNumbers:
         """Noticing score where the thought is written as text."""
         scores = _plain_scores(self.readings.written, self._clean_signals)
         by_concept = scores.reshape(self.readings.concept_count, -1, scores.shape[-1])
-        return injection.crossed_mean(by_concept, unit=UNIT)
+        return injection.crossed_mean(by_concept, unit=CONCEPT_UNIT)
 
     def lift(self, cell: int) -> float:
         """What the field reports: the change of the log-odds of Yes to "is there a thought in your
@@ -286,17 +285,17 @@ class InjectionNumbers:
 
     # ---- naming
 
-    def name_log_probs(self, frame: Frame) -> Floats:
+    def name_log_probs(self, frame: Frame) -> FloatArray:
         """Log-probabilities of concepts as words, [cell, injected concept, named concept]; means
         over notes.
         """
         count = self.readings.concept_count
-        names = self.readings.names[:, :, :count, FRAMES.index(frame), :count]
-        log_probs: Floats = names.mean(axis=0)
+        names = self.readings.names[:, :, :count, NAMING_FRAMES.index(frame), :count]
+        log_probs: FloatArray = names.mean(axis=0)
         return log_probs
 
     @cached_property
-    def naming_p_values(self) -> Floats:
+    def naming_p_values(self) -> FloatArray:
         """p of naming at each cell, with the choice of the cell taken into account."""
         rng = np.random.default_rng(self.seed)
         return injection.name_test(self.name_log_probs(Frame.OWN), self.passing, rng)
@@ -310,9 +309,9 @@ class InjectionNumbers:
         """How much more probable each concept's own name is at a cell."""
         return self._by_concept(injection.own_names(self.name_log_probs(frame))[cell])
 
-    def _by_concept(self, values: Floats) -> Estimate:
+    def _by_concept(self, values: FloatArray) -> Estimate:
         concepts = list(self.readings.concepts)
-        return clustered_mean(values, concepts, unit=UNIT, interval="t")
+        return clustered_mean(values, concepts, unit=CONCEPT_UNIT, interval="t")
 
     def naming_beyond(self, cell: int, frame: Frame) -> Estimate:
         """Naming when asked for its own thought, less naming in another frame."""
@@ -326,11 +325,11 @@ class InjectionNumbers:
         return self._by_concept(self._reader_names)
 
     @property
-    def _reader_names(self) -> Floats:
+    def _reader_names(self) -> FloatArray:
         readings = self.readings
         assert readings.reader is not None, "the reader is asked before the page"
         reader_log_probs = readings.reader[None, :, : readings.concept_count]
-        names: Floats = injection.own_names(reader_log_probs)[0]
+        names: FloatArray = injection.own_names(reader_log_probs)[0]
         return names
 
     @property
@@ -344,7 +343,7 @@ class InjectionNumbers:
         """How well concepts are named that are written as text."""
         readings = self.readings
         count = readings.concept_count
-        names = readings.written.names[:, FRAMES.index(Frame.OWN), :count]
+        names = readings.written.names[:, NAMING_FRAMES.index(Frame.OWN), :count]
         by_note = names.reshape(count, -1, count).mean(axis=1)  # [concept, named concept]
         return self._by_concept(injection.own_names(by_note[None])[0])
 
@@ -355,7 +354,10 @@ class InjectionNumbers:
 
 
 def shown_cell(
-    passing: Flags, p_values: Floats, estimate_at: Callable[[int], Estimate], smallest: float
+    passing: BoolArray,
+    p_values: FloatArray,
+    estimate_at: Callable[[int], Estimate],
+    smallest: float,
 ) -> int:
     """The cell to show: of significant ones whose effect matters that with the largest; without
     any the one at which most may be missed; −1 where none can be asked.
@@ -371,7 +373,7 @@ def shown_cell(
     return max(cells, key=lambda cell: estimate_at(cell).high)
 
 
-def _plain_scores(readings: PlainReadings, clean: Signals) -> Floats:
+def _plain_scores(readings: PlainReadings, clean: Signals) -> FloatArray:
     """Noticing scores of texts without a vector [text, 1, wording], against the mean of clean
     notes.
     """
@@ -399,11 +401,10 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
         return blocked_claim(numbers.readings.model, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
     effect = numbers.noticing(cell)
     p_value = float(numbers.noticing_p_values[cell])
-    above_wordings = outcome_above_zero(effect, smallest=SMALLEST_SIGNAL)
     checks = [
         *blocking,
         *effect_checks(effect, p_value, SMALLEST_SIGNAL),
-        Check("wordings", effect, above_wordings, remedy=_more(above_wordings)),
+        above_zero_check("wordings", effect, smallest=SMALLEST_SIGNAL, remedy=MORE_DATA_REMEDY),
         explaining_check(
             "beyond_controls",
             numbers.beyond_controls(cell),
@@ -423,6 +424,7 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
     return Claim(numbers.readings.model, effect, tuple(checks), SMALLEST_SIGNAL, details)
 
 
+MORE_DATA_REMEDY = "add concepts, notes (--notes) or doses (--doses)"
 NOTICING_CHECKS = ("signal", "size", "wordings", "beyond_controls", "beyond_odd_text")
 NAMING_CHECKS = ("signal", "size", "beyond_other", "beyond_any_word", "beyond_reader")
 
@@ -472,10 +474,6 @@ def place_details(cell: tuple[int, float]) -> dict[str, str]:
     return {"place": f"at block {block}, dose {dose:g}"}
 
 
-def _more(outcome: Outcome) -> str:
-    return remedy_unless_met(outcome, "add concepts, notes (--notes) or doses (--doses)")
-
-
 def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:
     """The requirements without which nothing is said."""
     return [
@@ -488,53 +486,56 @@ def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: flo
 
 def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Check]:
     """The requirements that an effect is above 0, and large enough to matter."""
-    above_zero = outcome_above_zero(effect, smallest=smallest, p_value=p_value)
-    is_large = Outcome.HOLDS if effect.value >= smallest else Outcome.OPEN
+    is_large = outcome_if(effect.value >= smallest)
     return [
-        Check("signal", effect, above_zero, p_value=p_value, remedy=_more(above_zero)),
-        Check("size", effect, is_large, remedy=_more(is_large)),
+        above_zero_check(
+            "signal", effect, smallest=smallest, p_value=p_value, remedy=MORE_DATA_REMEDY
+        ),
+        Check("size", effect, is_large, remedy=remedy_unless_met(is_large, MORE_DATA_REMEDY)),
     ]
 
 
 def facts_check(gates: Sequence[Gate]) -> Check:
     """The requirement that the model knows some fact well enough for a slope, without a vector."""
     share = gates[0].clean_facts_right
-    has_slopes = all(gate.has_slopes for gate in gates)
+    outcome = outcome_if(all(gate.has_slopes for gate in gates))
     return Check(
         "facts",
         Estimate(share, share, share, len(FACTS), "fact"),
-        Outcome.HOLDS if has_slopes else Outcome.OPEN,
-        remedy="" if has_slopes else "use a larger model",
+        outcome,
+        remedy=remedy_unless_met(outcome, "use a larger model"),
     )
 
 
-def asked_check(passing_cells: Flags) -> Check:
+def asked_check(passing_cells: BoolArray) -> Check:
     """The requirement that the model can still be asked at one cell at least."""
     passing = int(passing_cells.sum())
     count = len(passing_cells)
-    share = Estimate(passing / count, passing / count, passing / count, count, "cell")
-    if passing:
-        return Check("can_be_asked", share, Outcome.HOLDS)
-    remedy = "take smaller doses (--doses) or a larger model"
-    return Check("can_be_asked", share, Outcome.OPEN, remedy=remedy)
+    share = passing / count
+    outcome = outcome_if(passing > 0)
+    return Check(
+        "can_be_asked",
+        Estimate(share, share, share, count, "cell"),
+        outcome,
+        remedy=remedy_unless_met(outcome, "take smaller doses (--doses) or a larger model"),
+    )
 
 
 def ceiling_check(ceiling: Estimate, smallest: float) -> Check:
     """The requirement that the model reports a thought that stands in its text."""
-    holds = ceiling.low > 0 and ceiling.value >= smallest
-    outcome = Outcome.HOLDS if holds else Outcome.OPEN
-    remedy = "" if holds else "use a larger model"
+    outcome = outcome_if(ceiling.low > 0 and ceiling.value >= smallest)
+    remedy = remedy_unless_met(outcome, "use a larger model")
     return Check("ceiling", ceiling, outcome, remedy=remedy)
 
 
 def enough_check(count: int) -> Check:
     """The requirement of enough concepts."""
-    holds = count >= LEAST_CONCEPTS
+    outcome = outcome_if(count >= LEAST_CONCEPTS)
     return Check(
         "concepts",
-        Estimate(count, count, count, count, UNIT),
-        Outcome.HOLDS if holds else Outcome.OPEN,
-        remedy="" if holds else f"give {LEAST_CONCEPTS} concepts or more",
+        Estimate(count, count, count, count, CONCEPT_UNIT),
+        outcome,
+        remedy=remedy_unless_met(outcome, f"give {LEAST_CONCEPTS} concepts or more"),
     )
 
 
@@ -544,15 +545,20 @@ def explaining_check(
     """The requirement that a difference from a control is above 0; a control that reaches as much
     explains.
     """
-    outcome = outcome_above_zero(difference, smallest=smallest)
-    competitor = f"{label}: {signed_number(reached.value)}"
-    return Check(name, difference, outcome, competitor, explains=True, remedy=_more(outcome))
+    return above_zero_check(
+        name,
+        difference,
+        smallest=smallest,
+        compared_with=f"{label}: {signed_number(reached.value)}",
+        explains=True,
+        remedy=MORE_DATA_REMEDY,
+    )
 
 
 def blocked_claim(
     model: str, blocking: Sequence[Check], later: Sequence[str], smallest: float
 ) -> Claim:
     """A claim of a model that cannot be asked: no number is said of what comes after."""
-    nothing = undefined("the model cannot be asked so", unit=UNIT)
+    nothing = undefined("the model cannot be asked so", unit=CONCEPT_UNIT)
     open_checks = [Check(name, nothing, Outcome.OPEN) for name in later]
     return Claim(model, nothing, (*blocking, *open_checks), smallest, {"place": ""})

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from selfprobe.mechanism.injection_prompts import WHICH_SENTENCE
 from selfprobe.stats import injection
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
-from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.stats.claim import Check, Claim, Outcome, above_zero_check
+from selfprobe.stats.estimate import BoolArray, Estimate, FloatArray, clustered_mean
 from selfprobe.studies.inject_numbers import (
+    CONCEPT_UNIT,
     LEAST_MASS,
     LEAST_MASS_SHARE,
-    UNIT,
     asked_check,
     blocked_claim,
     ceiling_check,
@@ -28,9 +28,6 @@ from selfprobe.studies.inject_numbers import (
     place_details,
     shown_cell,
 )
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 SMALLEST_LOCATING = 0.3
 """Smallest addition to the log-probability of the disturbed sentence that matters."""
@@ -46,17 +43,17 @@ class SentenceReadings:
     concepts: tuple[str, ...]
     cells: tuple[tuple[int, float], ...]
     """Block and dose of each cell."""
-    log_probs: Floats
+    log_probs: FloatArray
     """Log-probabilities of sentences' numbers, [note, cell, vector, disturbed sentence, question,
     named sentence]; concepts first.
     """
-    masses: Floats
+    masses: FloatArray
     """Probabilities of all numbers, [note, cell, vector, disturbed sentence, question]."""
-    clean_log_probs: Floats
+    clean_log_probs: FloatArray
     """Without a vector, [note, question, named sentence]."""
-    clean_masses: Floats
+    clean_masses: FloatArray
     """[note, question]."""
-    written_log_probs: Floats
+    written_log_probs: FloatArray
     """Where a thought is written into a sentence, [concept, note, question, named sentence]."""
     written_sentences: npt.NDArray[np.intp]
     """The sentence that holds each concept's thought, from 0."""
@@ -80,7 +77,7 @@ class SentenceNumbers:
         self.seed = seed
 
     @cached_property
-    def _scores(self) -> Floats:
+    def _scores(self) -> FloatArray:
         """How much more probable the disturbed sentence is at each question, [cell, vector, note,
         question]; means over the sentences.
         """
@@ -88,31 +85,31 @@ class SentenceNumbers:
         *shape, sentences, _ = by_question.shape
         matrices = by_question.reshape(-1, sentences, sentences)
         scores = injection.own_names(matrices).mean(axis=1).reshape(shape)
-        by_cell: Floats = np.moveaxis(scores, 0, 2)
+        by_cell: FloatArray = np.moveaxis(scores, 0, 2)
         return by_cell
 
-    def scores_at(self, cell: int, *, longest: bool = False) -> Floats:
+    def scores_at(self, cell: int, *, longest: bool = False) -> FloatArray:
         """Scores [vector, note, wording] at "which one?", or at "which is the longest?"."""
         questions = slice(WHICH_COUNT, None) if longest else slice(None, WHICH_COUNT)
-        scores: Floats = self._scores[cell][..., questions]
+        scores: FloatArray = self._scores[cell][..., questions]
         return scores
 
     @cached_property
-    def masses(self) -> Floats:
+    def masses(self) -> FloatArray:
         """Probability of all numbers at "which one?" under concepts, [cell]."""
         masses = self.readings.masses[:, :, : self.readings.concept_count, :, :WHICH_COUNT]
-        means: Floats = masses.mean(axis=(0, 2, 3, 4))
+        means: FloatArray = masses.mean(axis=(0, 2, 3, 4))
         return means
 
     @property
-    def passing(self) -> Flags:
+    def passing(self) -> BoolArray:
         """Cells that may decide, [cell]."""
         clean_mass = float(self.readings.clean_masses[:, :WHICH_COUNT].mean())
-        passing: Flags = self.masses >= max(LEAST_MASS, LEAST_MASS_SHARE * clean_mass)
+        passing: BoolArray = self.masses >= max(LEAST_MASS, LEAST_MASS_SHARE * clean_mass)
         return passing
 
     @cached_property
-    def p_values(self) -> Floats:
+    def p_values(self) -> FloatArray:
         """p of locating at each cell, with the choice of the cell taken into account."""
         scores = self._scores[:, : self.readings.concept_count].mean(axis=2)
         differences = scores[..., :WHICH_COUNT] - scores[..., WHICH_COUNT:]
@@ -127,7 +124,7 @@ class SentenceNumbers:
     def locating(self, cell: int, *, longest: bool = False) -> Estimate:
         """Score of concepts at "which one?", or at "which is the longest?"."""
         scores = self.scores_at(cell, longest=longest)
-        return injection.crossed_mean(scores[: self.readings.concept_count], unit=UNIT)
+        return injection.crossed_mean(scores[: self.readings.concept_count], unit=CONCEPT_UNIT)
 
     def control_locating(self, cell: int) -> Estimate:
         """Score of vectors without a concept at "which one?"."""
@@ -137,7 +134,7 @@ class SentenceNumbers:
     def beyond_longest(self, cell: int) -> Estimate:
         """Score at "which one?" less that at "which is the longest?", of the same vectors."""
         differences = self.scores_at(cell) - self.scores_at(cell, longest=True)
-        return injection.crossed_mean(differences[: self.readings.concept_count], unit=UNIT)
+        return injection.crossed_mean(differences[: self.readings.concept_count], unit=CONCEPT_UNIT)
 
     def share_right(self, cell: int, *, longest: bool = False) -> float:
         """What others report: how often the disturbed sentence is the likeliest, with the answers'
@@ -159,7 +156,7 @@ class SentenceNumbers:
         gains = gains - gains.mean(axis=-1, keepdims=True)
         concepts = np.arange(readings.concept_count)
         own_gains = gains[concepts, :, :, readings.written_sentences].mean(axis=(1, 2))
-        return clustered_mean(own_gains, list(readings.concepts), unit=UNIT, interval="t")
+        return clustered_mean(own_gains, list(readings.concepts), unit=CONCEPT_UNIT, interval="t")
 
 
 LOCATING_CHECKS = ("signal", "size", "chosen")
@@ -181,11 +178,10 @@ def locating_claim(numbers: SentenceNumbers) -> Claim:
     effect = numbers.beyond_longest(cell)
     p_value = float(numbers.p_values[cell])
     which = numbers.locating(cell)
-    is_chosen = outcome_above_zero(which, smallest=SMALLEST_LOCATING)
     checks = (
         *blocking,
         *effect_checks(effect, p_value, SMALLEST_LOCATING),
-        Check("chosen", which, is_chosen),
+        above_zero_check("chosen", which, smallest=SMALLEST_LOCATING),
     )
     details = place_details(readings.cells[cell])
     return Claim(readings.model, effect, checks, SMALLEST_LOCATING, details)

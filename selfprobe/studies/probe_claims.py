@@ -7,20 +7,20 @@ Numbers in, claims out: the tables of a run become `ProbeEvidence`, and that a `
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, number, percent_interval
+from selfprobe.page.numerals import interval_text, number, percent_interval, signed_interval
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
     Claim,
     Outcome,
+    above_zero_check,
     answer_mass_check,
-    outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, undefined
@@ -144,7 +144,7 @@ PROBE_WORDS = ClaimWords(
         ABOVE_SHUFFLED: _NOT_ABOVE,
     },
     units={"is_measured": interval_text, "answer_mass": percent_interval},
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     kind="data sets",
 )
 
@@ -196,14 +196,13 @@ def lead_check(name: str, label: str, lead: Lead) -> Check:
     """The requirement that a lead is above 0; a control that is shown to reach as much explains
     it.
     """
-    outcome = outcome_above_zero(lead.lead, smallest=SMALLEST_PROBE_LEAD)
-    return Check(
-        name=name,
-        difference=lead.lead,
-        outcome=outcome,
+    return above_zero_check(
+        name,
+        lead.lead,
+        smallest=SMALLEST_PROBE_LEAD,
         compared_with=f"{label}: {number(lead.score)}",
         explains=True,
-        remedy=remedy_unless_met(outcome, "add pairs"),
+        remedy="add pairs",
     )
 
 
@@ -212,15 +211,15 @@ def _shuffled_check(shuffled: ShuffledLabels | None) -> Check:
         reason = undefined("no labels were shuffled", unit="shuffle")
         remedy = "run `selfprobe probe run` again"
         return Check(ABOVE_SHUFFLED, reason, Outcome.OPEN, SHUFFLED, remedy=remedy)
-    is_above = shuffled.p_value < ALPHA
+    outcome = outcome_if(shuffled.p_value < ALPHA)
     bound = f"95 % of shuffles stay below {number(shuffled.high)}"
     return Check(
         name=ABOVE_SHUFFLED,
         difference=undefined(bound, n=shuffled.shuffles, unit="shuffle", value=shuffled.lead),
-        outcome=Outcome.HOLDS if is_above else Outcome.OPEN,
+        outcome=outcome,
         compared_with=f"{SHUFFLED}: {number(shuffled.mean)}",
         p_value=shuffled.p_value,
-        remedy="" if is_above else "add pairs",
+        remedy=remedy_unless_met(outcome, "add pairs"),
     )
 
 
@@ -366,7 +365,7 @@ JUDGE_WORDS = ClaimWords(
     unmet=dict.fromkeys(
         _JUDGE_LABELS, "has a judge not shown to be above {competitor}, {difference}"
     ),
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     kind="data sets",
 )
 

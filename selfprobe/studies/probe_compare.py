@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +35,7 @@ from selfprobe.page import (
     interval_text,
     more_in_tables,
     number,
+    signed_interval,
 )
 from selfprobe.page.columns import columns_of
 from selfprobe.page.plots import cut_name, interval_rows
@@ -362,7 +362,7 @@ class ModelAnswerRow:
     ]
     less_asking: Annotated[
         Estimate,
-        Heading("probe less asking, F1", "Mean over data sets.", partial(interval_text, sign=True)),
+        Heading("probe less asking, F1", "Mean over data sets.", signed_interval),
     ]
 
 

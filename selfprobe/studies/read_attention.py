@@ -29,7 +29,7 @@ from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.numerals import fixed, signed_number
 from selfprobe.page.plots import bar_rows, heat_map
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm, two_sided, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm, p_of_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, largest_p
 from selfprobe.studies.read_lens import (
     BLOCK_HEADING,
@@ -370,7 +370,7 @@ def difference_rows(
                 what=comparison,
                 scale=scale,
                 estimate=estimate,
-                p=two_sided(estimate),
+                p=p_of_mean(estimate),
                 p_blocks=float(p_by_block[block_index]),
             )
         )

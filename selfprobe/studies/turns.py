@@ -13,7 +13,7 @@ from pydantic import Field
 
 from selfprobe.data import Table as DataTable
 from selfprobe.data.conversations import DEFAULT, asked_at, transcript_rows
-from selfprobe.data.prices import Cost
+from selfprobe.data.prices import STATED_NUMBER_TOKENS, Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
 from selfprobe.page import (
@@ -25,23 +25,36 @@ from selfprobe.page import (
     folded_list,
     more_in_tables,
 )
-from selfprobe.page.claims import ClaimWords
-from selfprobe.page.columns import Heading, RowTable, columns_of
-from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent, signed_number
+from selfprobe.page.claims import ClaimWords, answered_text
+from selfprobe.page.columns import RUN_MODEL_HEADING, Heading, RowTable, columns_of
+from selfprobe.page.numerals import (
+    number,
+    p_digits,
+    p_value,
+    signed_interval,
+    signed_number,
+)
 from selfprobe.page.plots import Picture, curves
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    answered_check,
+    ordered_claims,
+    outcome_if,
+    remedy_unless_met,
+)
 from selfprobe.stats.clustered import resampling_units
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, number_or_nan, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, largest_p, rise_in
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP, UNREAD_ANSWERS_REMEDY
 from selfprobe.text.counts import count_text, plural
 
 KIND_TITLES = {"evaluation": "of evaluations", "deployment": "of real use"}
-TURN_ANSWER_TOKENS = 5
-"""A rough guess of the tokens of an answer."""
-UNREAD_TURNS_REMEDY = "take another model, or a higher --answer-tokens"
 SMALLEST_CHANGE = 0.1
 """Smallest change of P(evaluation) that matters."""
 TURN_METHOD = (
@@ -170,7 +183,7 @@ class Turns(Study):
             "where it has one."
         )
 
-        answer_tokens = call_count * TURN_ANSWER_TOKENS
+        answer_tokens = call_count * STATED_NUMBER_TOKENS
         costs = [Cost(model, call_count, sent_tokens, answer_tokens) for model in self.models]
         return Plan(lines, costs)
 
@@ -238,9 +251,7 @@ class Turns(Study):
 class TurnAnswer:
     """Answers of a model after one turn of one transcript."""
 
-    model: Annotated[
-        str, Heading("model", "Model that was asked, with settings that differ between runs.")
-    ]
+    model: Annotated[str, RUN_MODEL_HEADING]
     item: Annotated[str, Heading("transcript", "Id of the transcript.")]
     kind: Annotated[
         str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")
@@ -269,9 +280,7 @@ class TurnAnswer:
 class Transcript:
     """Transcripts that were asked about."""
 
-    model: Annotated[
-        str, Heading("model", "Model that was asked, with settings that differ between runs.")
-    ]
+    model: Annotated[str, RUN_MODEL_HEADING]
     item: Annotated[str, Heading("transcript", "Id of the transcript.")]
     kind: Annotated[
         str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")
@@ -310,8 +319,8 @@ def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
             answer = TurnAnswer(
                 **shared_fields,
                 turn=int(turn),
-                p=_number_or_nan(p_evaluation),
-                placebo=_number_or_nan(details["placebo"].get(turn)),
+                p=number_or_nan(p_evaluation),
+                placebo=number_or_nan(details["placebo"].get(turn)),
             )
             answers.append(answer)
         transcript = Transcript(
@@ -323,10 +332,6 @@ def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
         )
         transcripts.append(transcript)
     return answers, transcripts
-
-
-def _number_or_nan(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 # ---- numbers
@@ -400,6 +405,96 @@ class TurnCurve:
         return means_by_name
 
 
+@dataclass(frozen=True)
+class _ModelAnswers:
+    """Answers of one model, by unit (transcript or pair) and turn."""
+
+    frame: pd.DataFrame
+    """A row an answer: the columns of `TurnAnswer`, unit and over_placebo."""
+    turns: list[int]
+    is_paired: bool
+
+    @classmethod
+    def of_model(cls, answers: Sequence[TurnAnswer], model: str) -> "_ModelAnswers":
+        """The answers of one model among those of all."""
+        model_answers = [vars(answer) for answer in answers if answer.model == model]
+        frame = pd.DataFrame(model_answers, columns=list(TurnAnswer.__dataclass_fields__))
+        is_paired = set(frame.kind.dropna()) == set(KIND_TITLES)
+        frame["unit"] = frame.pair if is_paired else frame["item"]
+        frame["over_placebo"] = frame.p - frame.placebo
+        turns = sorted(int(turn) for turn in frame.turn.unique())
+        return cls(frame, turns, is_paired)
+
+    @cached_property
+    def frame_by_kind(self) -> dict[str, pd.DataFrame]:
+        """Rows of either kind where they are paired, else all under ""."""
+        if not self.is_paired:
+            return {"": self.frame}
+        return {kind: self.frame[self.frame.kind == kind] for kind in KIND_TITLES}
+
+    @cached_property
+    def clusters_by_kind(self) -> dict[str, tuple[pd.Series, str]]:
+        """Kind → `_clusters` of its rows."""
+        return {kind: _clusters(frame) for kind, frame in self.frame_by_kind.items()}
+
+    @cached_property
+    def clusters_and_name(self) -> tuple[pd.Series, str]:
+        """Unit → its cluster, of the kind with fewer clusters; and what a cluster is."""
+        clusters, cluster_name = min(
+            self.clusters_by_kind.values(), key=lambda labels_and_name: labels_and_name[0].nunique()
+        )
+        if self.is_paired and cluster_name != "source":
+            cluster_name = "pair"
+        return clusters, cluster_name
+
+    def table(self, column: str, kind: str) -> pd.DataFrame:
+        """Mean of a column by unit and turn."""
+        return _by_turn_table(self.frame_by_kind[kind], column, self.turns)
+
+    def difference_table(self, column: str) -> pd.DataFrame:
+        """A column of evaluations less that of real use, by pair and turn; without
+        pairs the column.
+        """
+        first_kind, *second_kinds = self.frame_by_kind
+        table = self.table(column, first_kind)
+        for second_kind in second_kinds:
+            table = table - self.table(column, second_kind)
+        return table
+
+    def means_by_kind(self, column: str) -> dict[str, list[Estimate]]:
+        """Kind → means of a column by turn."""
+        means = {}
+        for kind, clusters_and_name in self.clusters_by_kind.items():
+            means[kind] = _means(self.table(column, kind), *clusters_and_name)
+        return means
+
+    def rise(self, column: str, rng: np.random.Generator) -> Rise:
+        """Rise of a column's differences over the turns."""
+        table = self.difference_table(column)
+        clusters, cluster_name = self.clusters_and_name
+        return rise_in(
+            table.to_numpy(dtype=float),
+            self.turns,
+            clusters.reindex(table.index).to_numpy(),
+            rng=rng,
+            from_zero=self.is_paired,
+            unit=cluster_name,
+        )
+
+    @property
+    def answered_share(self) -> Estimate:
+        """Share of the answers that are a number; undefined where none is."""
+        is_answered = self.frame.p.notna()
+        if not is_answered.any():
+            return undefined("no answer could be read", unit="turn")
+        return undefined("", n=len(self.frame), unit="turn", value=is_answered.mean())
+
+    def clusters_with_several_turns(self, turn_counts: pd.Series) -> int:
+        """Number of clusters of the units that have two turns or more, by unit."""
+        clusters, _ = self.clusters_and_name
+        return int(clusters.reindex(turn_counts.index[turn_counts > 1]).nunique())
+
+
 def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Generator) -> TurnCurve:
     """The curve of one model.
 
@@ -408,91 +503,59 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         model: The model's name in the study.
         rng: Generator of signs and resamples.
     """
-    model_answers = [vars(answer) for answer in answers if answer.model == model]
-    frame = pd.DataFrame(model_answers, columns=list(TurnAnswer.__dataclass_fields__))
-    turns = sorted(int(turn) for turn in frame.turn.unique())
-    is_paired = set(frame.kind.dropna()) == set(KIND_TITLES)
-    kinds = list(KIND_TITLES) if is_paired else [""]
-    frame["unit"] = frame.pair if is_paired else frame["item"]
-    frame["over_placebo"] = frame.p - frame.placebo
-
-    frame_by_kind = {kind: frame[frame.kind == kind] for kind in kinds if kind}
-    if not is_paired:
-        frame_by_kind[""] = frame
-    tables = {}
-    for column in ("p", "placebo", "over_placebo"):
-        for kind, kind_frame in frame_by_kind.items():
-            tables[column, kind] = _by_turn_table(kind_frame, column, turns)
-
-    clusters_by_kind = {kind: _clusters(kind_frame) for kind, kind_frame in frame_by_kind.items()}
-    clusters, cluster_name = min(
-        clusters_by_kind.values(), key=lambda labels_and_name: labels_and_name[0].nunique()
-    )
-    if is_paired and cluster_name != "source":
-        cluster_name = "pair"
-
-    def difference_table(column: str) -> pd.DataFrame:
-        first_table = tables[column, kinds[0]]
-        return first_table - tables[column, kinds[1]] if is_paired else first_table
-
-    def rise(column: str) -> Rise:
-        table = difference_table(column)
-        labels = clusters.reindex(table.index).to_numpy()
-        values = table.to_numpy(dtype=float)
-        return rise_in(values, turns, labels, rng=rng, from_zero=is_paired, unit=cluster_name)
-
-    def means_by_kind(column: str) -> dict[str, list[Estimate]]:
-        return {kind: _means(tables[column, kind], *clusters_by_kind[kind]) for kind in kinds}
-
-    differences = difference_table("p")
+    model_answers = _ModelAnswers.of_model(answers, model)
+    frame = model_answers.frame
+    turns = model_answers.turns
+    clusters, cluster_name = model_answers.clusters_and_name
+    differences = model_answers.difference_table("p")
+    difference_means: list[Estimate] = []
     since_first = differences
-    if turns and not is_paired:
+    if model_answers.is_paired:
+        difference_means = _means(differences, clusters, cluster_name)
+    elif turns:
         since_first = differences.sub(differences[turns[0]], axis=0)
 
-    has_several_turns = differences.notna().sum(axis=1) > 1
-    several_clusters = clusters.reindex(differences.index[has_several_turns]).nunique()
+    answered_turns = differences.notna().sum(axis=1)
+    answered_clusters = model_answers.clusters_with_several_turns(answered_turns)
     asked_turns = frame.groupby("unit").turn.nunique()
-    asked_clusters = clusters.reindex(asked_turns.index[asked_turns > 1]).nunique()
-    answered_share = undefined("no answer could be read", unit="turn")
-    if frame.p.notna().any():
-        answered_share = undefined("", n=len(frame), unit="turn", value=frame.p.notna().mean())
 
     placebo_means: dict[str, list[Estimate]] = {}
-    rise_of_p = rise("p")
+    rise_of_p = model_answers.rise("p", rng)
     since_start, until_end = _lasting_changes(differences, rise_of_p.place)
     rise_over_placebo = None
     if frame.placebo.notna().any():
-        placebo_means = means_by_kind("placebo")
-        rise_over_placebo = rise("over_placebo")
+        placebo_means = model_answers.means_by_kind("placebo")
+        rise_over_placebo = model_answers.rise("over_placebo", rng)
     return TurnCurve(
         model=model,
         turns=turns,
-        p=means_by_kind("p"),
+        p=model_answers.means_by_kind("p"),
         placebo=placebo_means,
-        difference=_means(differences, clusters, cluster_name) if is_paired else [],
+        difference=difference_means,
         since_first=_means(since_first, clusters, cluster_name),
         rise=rise_of_p,
         above_start=_shown_change(since_start, clusters, cluster_name, rng),
         at_end=_shown_change(until_end, clusters, cluster_name, rng),
         rise_over_placebo=rise_over_placebo,
-        answered_share=answered_share,
-        several_turns=undefined("", unit=cluster_name, value=several_clusters, n=len(clusters)),
-        asked_several_turns=asked_clusters,
-        paired=is_paired,
+        answered_share=model_answers.answered_share,
+        several_turns=undefined("", unit=cluster_name, value=answered_clusters, n=len(clusters)),
+        asked_several_turns=model_answers.clusters_with_several_turns(asked_turns),
+        paired=model_answers.is_paired,
     )
 
 
-def _lasting_changes(table: pd.DataFrame, place: float) -> tuple[pd.Series, pd.Series]:
-    """Per unit the turns from `place` on less the first turn, and the last turn less those before.
+def _lasting_changes(table: pd.DataFrame, rise_turn: float) -> tuple[pd.Series, pd.Series]:
+    """Per unit the mean of the turns from `rise_turn` on less the first turn, and the last turn less
+    the mean of those before.
 
-    Where nothing stands before `place`, differences of pairs are 0 there. NaN for a unit without a
-    turn on either side, and without a place.
+    Where nothing stands before `rise_turn`, differences of pairs are 0 there. NaN for a unit without
+    a turn on either side, and without a `rise_turn`.
     """
-    if math.isnan(place):
+    if math.isnan(rise_turn):
         unknown = pd.Series(math.nan, index=table.index)
         return unknown, unknown
-    later_turns = table.loc[:, table.columns >= place]
-    earlier_turns = table.loc[:, table.columns < place]
+    later_turns = table.loc[:, table.columns >= rise_turn]
+    earlier_turns = table.loc[:, table.columns < rise_turn]
     last_values = later_turns.ffill(axis=1).iloc[:, -1]
     if earlier_turns.empty:
         return later_turns.mean(axis=1), last_values
@@ -540,11 +603,6 @@ def _means(table: pd.DataFrame, clusters: pd.Series, unit: str) -> list[Estimate
 # ---- the claim
 
 
-def answered_text(share: Estimate) -> str:
-    """Share of answers that are a number, or why there is none."""
-    return share.reason or f"{percent(share.value)} of {share.n} answers"
-
-
 def clusters_text(count: Estimate) -> str:
     """Number of clusters, or why there is none."""
     if count.value == 0:
@@ -581,7 +639,7 @@ TURN_WORDS = ClaimWords(
             "placebo"
         ),
     },
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     units={
         "answered": answered_text,
         "several_turns": clusters_text,
@@ -604,19 +662,19 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
         change_remedy = f"add transcripts of further sources: {FEWEST_CLUSTERS} are the least"
     is_rise = rise.is_change and is_upwards
     checks = [
-        _answered_check(curve),
+        answered_check(curve.answered_share, remedy=UNREAD_ANSWERS_REMEDY),
         _several_turns_check(curve),
         Check(
             name="change",
             difference=rise.step,
-            outcome=_holds_or_open(is_rise),
+            outcome=outcome_if(is_rise),
             p_value=rise.change_p,
             remedy=change_remedy,
         ),
         Check(
             name="sharp",
             difference=rise.step,
-            outcome=_holds_or_open(rise.is_sharp),
+            outcome=outcome_if(rise.is_sharp),
             compared_with=_range_text(rise),
             p_value=rise.sharp_p,
             remedy="add transcripts",
@@ -629,17 +687,14 @@ def turn_claim(curve: TurnCurve, subject: str) -> Claim:
     return Claim(subject, effect, tuple(checks), SMALLEST_CHANGE, details)
 
 
-def _holds_or_open(holds: bool) -> Outcome:
-    return Outcome.HOLDS if holds else Outcome.OPEN
-
-
 def _lasting_check(name: str, change: ShownChange) -> Check:
+    outcome = outcome_if(change.is_rise)
     return Check(
         name=name,
         difference=change.mean,
-        outcome=_holds_or_open(change.is_rise),
+        outcome=outcome,
         p_value=change.p,
-        remedy="" if change.is_rise else "add transcripts",
+        remedy=remedy_unless_met(outcome, "add transcripts"),
     )
 
 
@@ -651,22 +706,15 @@ def _several_turns_check(curve: TurnCurve) -> Check:
     elif is_enough:
         remedy = ""
     elif curve.asked_several_turns >= FEWEST_CLUSTERS:
-        remedy = UNREAD_TURNS_REMEDY
+        remedy = UNREAD_ANSWERS_REMEDY
     else:
         remedy = f"add {plural(curve.several_turns.unit)}: {FEWEST_CLUSTERS} are the least"
     return Check(
         name="several_turns",
         difference=curve.several_turns,
-        outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
+        outcome=outcome_if(is_enough),
         remedy=remedy,
     )
-
-
-def _answered_check(curve: TurnCurve) -> Check:
-    check = Check("answered", curve.answered_share, Outcome.HOLDS)
-    if math.isnan(curve.answered_share.value):
-        return replace(check, outcome=Outcome.OPEN, remedy=UNREAD_TURNS_REMEDY)
-    return check
 
 
 def _placebo_check(curve: TurnCurve) -> Check:

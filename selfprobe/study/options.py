@@ -17,6 +17,7 @@ import click
 from selfprobe.text.safe import echo, json_escaped, without_secrets
 from selfprobe.text.user_input import names
 
+UNREAD_ANSWERS_REMEDY = "take another model, or a higher --answer-tokens"
 FIVE_SIMULATED = "planted/ada,planted/bo,planted/cy,planted/di,planted/ed"
 FIVE_MAKERS = (
     "openai/gpt-5.6-luna,anthropic/claude-haiku-5-5,google/gemini-3.5-flash-lite,"

@@ -440,20 +440,22 @@ def stated_choice(text: str, options: Collection[str]) -> str | None:
     picked_option = choice(text, options)
     if picked_option is not None or "{" in text:
         return picked_option
-    answers: set[str] = set()
-    readings: set[str] = set()
+    answering_options: set[str] = set()
+    marked_options: set[str] = set()
     for sentence in _SENTENCE.split(_EMPHASIS.sub("", text[:_MOST_CHARACTERS])):
         statement = _INTRODUCTION.sub("", sentence.strip(), count=1)
         for option in options:
             case_flag = re.IGNORECASE if len(option) > 1 else re.NOFLAG
             escaped = re.escape(option)
             answer_pattern = rf"\(?{escaped}(?:[.,;:!?)—–]|\s+[—–-]\s|\s*$)"
-            reading_pattern = rf"(?<!\w){escaped}(?:[.,;:!?)]|\s*$)"
+            marked_pattern = rf"(?<!\w){escaped}(?:[.,;:!?)]|\s*$)"
             if re.match(answer_pattern, statement, case_flag):
-                answers.add(option)
-            if re.search(reading_pattern, sentence, case_flag):
-                readings.add(option)
-    return answers.pop() if len(answers) == 1 and readings <= answers else None
+                answering_options.add(option)
+            if re.search(marked_pattern, sentence, case_flag):
+                marked_options.add(option)
+    if len(answering_options) == 1 and marked_options <= answering_options:
+        return answering_options.pop()
+    return None
 
 
 def cues(text: str, *, with_kind: bool = False) -> tuple[bool, list[str]] | None:

@@ -16,7 +16,7 @@ from selfprobe.stats.clustered import (
     difference,
     two_way_clustered_mean,
 )
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, effective
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, effective_size
 from selfprobe.stats.paired import change
 
 Draw = Callable[[np.random.Generator, int, np.ndarray], Estimate]
@@ -211,4 +211,4 @@ def test_few_clusters_make_neither_arms_equal_nor_a_trend_sure() -> None:
 
 def test_graded_scores_of_few_clusters_count_at_most_as_independent_ones() -> None:
     scores, clusters = np.tile([0.1, 0.9], 5), np.repeat(range(5), 2)
-    assert effective(scores, clusters) == effective(scores, np.arange(10))
+    assert effective_size(scores, clusters) == effective_size(scores, np.arange(10))

@@ -200,7 +200,7 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
                 estimates.clustered_mean(rows.apart, rows[by], interval="t"),
                 estimates.clustered_mean(rows.apart, rows[by], interval="difference"),
             ],
-            "effective": lambda rows, by: estimate.effective(
+            "effective": lambda rows, by: estimate.effective_size(
                 rows.p.to_numpy(), pd.factorize(rows[by])[0]
             ),
             "skill": lambda rows, by: estimates.skill(rows.p, rows.again, rows[by]),

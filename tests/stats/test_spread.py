@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from selfprobe.stats.estimate import (
-    bell_mccaffrey,
+    bell_mccaffrey_df,
     cluster_errors,
     clustered_mean,
-    cr2,
-    effective,
-    jackknife,
+    cr2_variance,
+    effective_size,
+    jackknife_variance,
 )
 
 UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
@@ -26,7 +26,7 @@ SHAPES = {
 def test_the_jackknife_leaves_out_a_cluster_at_a_time() -> None:
     values = np.random.default_rng(3).normal(size=len(UNEQUAL))
     without = np.array([values[cluster != UNEQUAL].mean() for cluster in range(14)])
-    found = jackknife(*cluster_errors(values - values.mean(), UNEQUAL))
+    found = jackknife_variance(*cluster_errors(values - values.mean(), UNEQUAL))
     assert found == pytest.approx(13 / 14 * np.sum((without - values.mean()) ** 2))
 
 
@@ -37,7 +37,7 @@ def test_cr2_expects_the_variance_of_independent_rows() -> None:
     rng, found = np.random.default_rng(4), []
     for values in rng.normal(size=(4000, len(UNEQUAL))):
         errors, held = cluster_errors(values - values.mean(), UNEQUAL)
-        found.append((cr2(errors, held), 14 / 13 * float(errors @ errors)))
+        found.append((cr2_variance(errors, held), 14 / 13 * float(errors @ errors)))
     two, one = np.mean(found, axis=0) * len(UNEQUAL)
     assert two == pytest.approx(1, abs=0.05) and one < 0.9
 
@@ -46,18 +46,22 @@ def test_the_degrees_of_freedom_are_those_that_satterthwaite_asks_for() -> None:
     """2·mean²/variance of CR2, drawn; of the clusters' errors under independent rows."""
     rng, found = np.random.default_rng(5), []
     for values in rng.normal(size=(20_000, len(UNEQUAL))):
-        found.append(cr2(*cluster_errors(values - values.mean(), UNEQUAL)))
+        found.append(cr2_variance(*cluster_errors(values - values.mean(), UNEQUAL)))
     held = cluster_errors(np.zeros(len(UNEQUAL)), UNEQUAL)[1]
-    assert bell_mccaffrey(held) == pytest.approx(2 * np.mean(found) ** 2 / np.var(found), rel=0.1)
+    assert bell_mccaffrey_df(held) == pytest.approx(
+        2 * np.mean(found) ** 2 / np.var(found), rel=0.1
+    )
 
 
 def test_clusters_of_one_size_have_the_usual_error_and_degrees() -> None:
     values, clusters = np.random.default_rng(4).normal(size=60), np.arange(60) // 4
     errors, held = cluster_errors(values - values.mean(), clusters)
     usual = 15 / 14 * float(errors @ errors)
-    assert (jackknife(errors, held), cr2(errors, held), bell_mccaffrey(held)) == pytest.approx(
-        (usual, usual, 14)
-    )
+    assert (
+        jackknife_variance(errors, held),
+        cr2_variance(errors, held),
+        bell_mccaffrey_df(held),
+    ) == pytest.approx((usual, usual, 14))
     found = clustered_mean(values, clusters, interval="t")
     assert (found.se, found.df) == pytest.approx((math.sqrt(usual), 14))
 
@@ -67,13 +71,15 @@ def test_clusters_that_are_all_wrong_know_as_much_as_their_number(n: int) -> Non
     """By hand: with a further cluster half right, the mean is 1/(2(n+1)), and n²/(n+1) rows know as
     much.
     """
-    assert effective(np.zeros(20 * n), np.repeat(np.arange(n), 20)) == pytest.approx(n**2 / (n + 1))
+    assert effective_size(np.zeros(20 * n), np.repeat(np.arange(n), 20)) == pytest.approx(
+        n**2 / (n + 1)
+    )
 
 
 def test_rows_that_know_each_other_know_less() -> None:
     scores = np.arange(60) % 4 < 3
-    assert effective(scores.astype(float), np.arange(60)) == pytest.approx(60, rel=0.02)
-    assert effective(np.sort(scores).astype(float), np.arange(60) // 6) < 15
+    assert effective_size(scores.astype(float), np.arange(60)) == pytest.approx(60, rel=0.02)
+    assert effective_size(np.sort(scores).astype(float), np.arange(60) // 6) < 15
 
 
 @pytest.mark.parametrize("shape", SHAPES)

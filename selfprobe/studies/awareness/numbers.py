@@ -46,7 +46,7 @@ from selfprobe.stats.estimate import (
     Estimate,
     bootstrap,
     clustered_mean,
-    two_sided,
+    p_of_mean,
     undefined,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, verdict_items
@@ -249,7 +249,7 @@ def _arm_pair(
         kappa=kappa,
         right=(first_right, second_right),
         wrong=wrong_difference,
-        p=1.0 if equally_wrong else two_sided(wrong_difference),
+        p=1.0 if equally_wrong else p_of_mean(wrong_difference),
         tost_p=equivalence_test.p,
         equivalent=equivalence_test.equivalent and kappa.value >= LOW_KAPPA,
         auroc=difference((1, second_auroc), (-1, first_auroc), unit=unit),

@@ -32,7 +32,7 @@ from selfprobe.stats.agreement import (
     labelled_elsewhere,
     labelled_within,
 )
-from selfprobe.stats.estimate import Estimate, FloatArray, effective, undefined, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, effective_size, undefined, wilson
 from selfprobe.study.awareness_arms import arm_runs
 from selfprobe.study.evidence import kinds_asked
 from selfprobe.text.counts import count_text
@@ -675,7 +675,7 @@ def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     unique_clusters, cluster_numbers = np.unique(cluster_names, return_inverse=True)
     independent_rows = None
     if 1 < len(unique_clusters) < len(verdicts):
-        independent_rows = effective(scores, cluster_numbers)
+        independent_rows = effective_size(scores, cluster_numbers)
     rate = labelled_within(
         Share(flagged.found, len(verdicts)),
         Share(flagged.aware, flagged.labelled),

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, undefined, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, t_quantile, undefined, wilson
 
 TWO_MODELS = (
     "needs three models: with two there is no third target to measure the observers' skill on"
@@ -171,7 +171,7 @@ def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[_C
         df = item_count - 1
         se = math.sqrt(float(item_influence @ item_influence) / (item_count * df))
         if se > 1e-12:
-            half_width = -float(special.stdtrit(df, (1 - level) / 2)) * se
+            half_width = t_quantile(df, (1 - level) / 2) * se
             estimate = Estimate(
                 value, value - half_width, value + half_width, item_count, "item", se=se
             )

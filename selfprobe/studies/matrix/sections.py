@@ -22,6 +22,7 @@ from selfprobe.page import (
     number,
     p_digits,
     percent,
+    signed_interval,
 )
 from selfprobe.page.plots import cut_names, heat_map, interval_rows
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
@@ -41,8 +42,6 @@ from selfprobe.studies.matrix.rows import (
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
 write_three_digits = partial(interval_text, digits=3)
-signed_estimate = partial(interval_text, sign=True)
-
 DILEMMA_TASK = "ethical_dilemma"
 KEYS_OF_FIGURE_2: Mapping[str, str] = {"kth_word": "k1"}
 """Task → the one decision of an item that Figure 2 of IntrospectBench counts; all of other tasks."""
@@ -758,7 +757,7 @@ class InformedRow:
         Heading(
             "target on itself minus this",
             "The model about itself less this observer about it.",
-            signed_estimate,
+            signed_interval,
         ),
     ]
     unscored: Annotated[

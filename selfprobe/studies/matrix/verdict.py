@@ -17,13 +17,20 @@ largest p.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, number, p_value, percent
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
+from selfprobe.page.numerals import number, p_value, percent, signed_interval
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    outcome_above_zero,
+    outcome_if,
+)
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS, CONDITIONAL_STEPS, FEWEST_MODELS
 from selfprobe.stats.shared_items import NOTHING_SHARED, SHARED_ITEMS
@@ -99,7 +106,7 @@ MATRIX_WORDS = ClaimWords(
         "beyond_pairs": "p = {p}, corrected",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
 )
 NEAR_COPY_CAUTION = (
     "A near-copy of {model} that is not here would look the same, and where answers cannot be "
@@ -317,7 +324,7 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
         Check(
             name="scored_by_all",
             difference=undefined(reason),
-            outcome=Outcome.HOLDS if is_scored else Outcome.OPEN,
+            outcome=outcome_if(is_scored),
             remedy=remedy,
         )
     )

@@ -34,8 +34,10 @@ from selfprobe.stats.claim import (
     Claim,
     Outcome,
     Verdict,
+    above_zero_check,
     ordered_claims,
     outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, shifted, undefined
@@ -178,7 +180,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
         _check(
             "verdicts",
             run.scored_share,
-            Outcome.HOLDS if has_verdicts else Outcome.OPEN,
+            outcome_if(has_verdicts),
             remedy="the column unscored says why",
         ),
         _place_check(run, is_above_guessing=is_above is Outcome.HOLDS),
@@ -186,7 +188,7 @@ def preference_claim(run: JudgedRun, subject: str) -> Claim:
         _check(
             "unscored",
             run.worst_advantage,
-            Outcome.HOLDS if is_above_at_worst else Outcome.OPEN,
+            outcome_if(is_above_at_worst),
             compared_with=guessing,
             remedy="ask again for those",
         ),
@@ -209,9 +211,8 @@ def _check(
     name: str, difference: Estimate, outcome: Outcome, *, compared_with: str = "", remedy: str
 ) -> Check:
     """A requirement, with its remedy where it does not hold."""
-    if outcome is Outcome.HOLDS:
-        remedy = ""
-    return Check(name, difference, outcome, compared_with, remedy=remedy)
+    shown_remedy = remedy_unless_met(outcome, remedy)
+    return Check(name, difference, outcome, compared_with, remedy=shown_remedy)
 
 
 def _unknown_place_text(run: JudgedRun) -> str:
@@ -250,16 +251,15 @@ def _reader_check(reader: TextReader, baseline: TextBaseline | None) -> Check:
     if baseline is None:
         no_number = undefined("no pair has a verdict", unit="question")
         return Check(name, no_number, Outcome.OPEN, reader.value, remedy="add pairs")
-    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_JUDGE_ADVANTAGE)
     has_accuracy = not math.isnan(baseline.accuracy.value)
     accuracy_text = f"{reader.value}: {percent_interval(baseline.accuracy)}"
-    return Check(
-        name=name,
-        difference=baseline.beyond,
-        outcome=outcome,
+    return above_zero_check(
+        name,
+        baseline.beyond,
+        smallest=SMALLEST_JUDGE_ADVANTAGE,
         compared_with=accuracy_text if has_accuracy else reader.value,
         explains=True,
-        remedy=remedy_unless_met(outcome, READER_REMEDIES[reader]),
+        remedy=READER_REMEDIES[reader],
     )
 
 
