@@ -118,7 +118,7 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
             learnt=learnt,
         )
         leads = {
-            control.check: Lead(0.5, auroc(probe, less=controls[control.check]))
+            control.check: Lead(0.5, auroc(probe, subtracted_scores=controls[control.check]))
             for control in CONTROLS
             if control.check in controls
         }
