@@ -42,6 +42,7 @@ from selfprobe.probes.fit import (
     signed_f1,
 )
 from selfprobe.probes.harvesting import Harvest
+from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import (
     Estimate,
     accuracy,
@@ -177,7 +178,7 @@ def selection_floor(
     p_value = math.nan
     if not math.isnan(reached):
         as_good_count = np.count_nonzero(best_values >= reached)
-        p_value = float((1 + as_good_count) / (1 + len(best_values)))
+        p_value = float(p_among_draws(as_good_count, len(best_values)))
     mean = float(best_values.mean())
     return Floor(metric, candidates, mean, high, len(best_values), reached, p_value)
 

@@ -5,7 +5,7 @@ import math
 from selfprobe.page import percent, percent_interval
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import points
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import Check, Claim, Outcome, above_zero_check
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card_numbers import CHANCE, CardNumbers, LengthBaseline, WordsBaseline
 
@@ -92,12 +92,12 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
         subject: Name of the panel on the page.
     """
     advantage = reflected_about_half(numbers.panel.win_rate)
-    told_check = Check(
-        name="told",
-        difference=advantage,
-        outcome=outcome_above_zero(advantage, smallest=SMALLEST_ADVANTAGE),
+    told_check = above_zero_check(
+        "told",
+        advantage,
+        smallest=SMALLEST_ADVANTAGE,
         compared_with=CHANCE_NAME,
-        remedy="" if advantage.low > 0 else "add prompts, or --opponents 8",
+        remedy="add prompts, or --opponents 8",
     )
     length_check = _baseline_check(
         "beyond_length", "length alone", numbers.length, "bring real conversations as long"
@@ -162,10 +162,13 @@ def _baseline_check(
     name: str, label: str, baseline: WordsBaseline | LengthBaseline, remedy: str
 ) -> Check:
     """The panel tells the set by more than a rule that sees no model does, however much that is."""
-    outcome = outcome_above_zero(baseline.beyond, smallest=SMALLEST_ADVANTAGE)
-    if outcome is Outcome.HOLDS:
-        remedy = ""
     baseline_name = label
     if not math.isnan(baseline.win_rate.value):
         baseline_name = f"{label}: {percent_interval(baseline.win_rate)}"
-    return Check(name, baseline.beyond, outcome, compared_with=baseline_name, remedy=remedy)
+    return above_zero_check(
+        name,
+        baseline.beyond,
+        smallest=SMALLEST_ADVANTAGE,
+        compared_with=baseline_name,
+        remedy=remedy,
+    )

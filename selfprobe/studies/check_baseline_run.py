@@ -30,6 +30,7 @@ from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.observe import OTHER_PREFIX
+from selfprobe.stats.estimate import number_or_nan
 from selfprobe.studies.check_numbers import UNNAMED_SCORE
 from selfprobe.studies.check_pairs import UNBOUND, BaselineRun
 from selfprobe.studies.check_read import ReadRun
@@ -280,8 +281,7 @@ def _agrees(
     for row in read_run.table:
         decision = row.decision
         if decision.unscored not in (FAILED, NO_SCORE):
-            value = math.nan if decision.value is None else decision.value
-            values_of_cell[decision.key, row.item].append(value)
+            values_of_cell[decision.key, row.item].append(number_or_nan(decision.value))
 
     for reduction in scorer_reductions:
         for sample in reduction.samples:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.logs.reducers import MEAN
-from selfprobe.stats.claim import Check, Claim, Outcome, Verdict
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_if
 from selfprobe.stats.estimate import holm
-from selfprobe.stats.paired import TWO_SIDED, Change
+from selfprobe.stats.paired import Change
 from selfprobe.stats.paired import change as mean_change
 from selfprobe.studies.check_cells import Cell, CellValues, shared_cells, values_at
 from selfprobe.studies.check_pairs import BaselineRun, Pair, distinct_names
@@ -124,7 +124,7 @@ def with_verdict(
             reason = "newly unscored values could hide a fall"
     elif -smallest < low and high < smallest:
         verdict = ChangeVerdict.UNCHANGED
-    elif p_holm < TWO_SIDED and low > 0 and worst_low > 0:
+    elif p_holm < ALPHA and low > 0 and worst_low > 0:
         verdict = ChangeVerdict.BETTER
     needed = change.needed(smallest, tests=tests)
     power = change.power(smallest, tests=tests)
@@ -148,8 +148,7 @@ def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float
     largest_high = float(np.maximum(-low, -worst_low))  # NaN where either is unknown
     largest_fall = replace(fall, high=largest_high)
 
-    is_shown = p_holm < TWO_SIDED and fall.low > 0
-    fall_outcome = Outcome.HOLDS if is_shown else Outcome.OPEN
+    fall_outcome = outcome_if(p_holm < ALPHA and fall.low > 0)
     is_negligible = fall.low > -smallest and fall.high < smallest
     size_outcome = Outcome.FAILS if is_negligible else Outcome.HOLDS
     checks = (

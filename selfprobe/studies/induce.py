@@ -58,15 +58,14 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import rows_of_frame
-from selfprobe.page.numerals import interval_text, number, percent_interval
+from selfprobe.page.numerals import number, percent_interval, signed_interval
 from selfprobe.page.plots import bar_rows, curves, cut_name
 from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
+    above_zero_check,
     answer_mass_check,
-    outcome_above_zero,
-    remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_LEARNING_RATE, Progress, TrainingStudy
@@ -554,7 +553,7 @@ INDUCED_WORDS = ClaimWords(
         "words_apart": "telling its second word from its first",
     },
     explained="echoes its label, as with {competitor}",
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     unmet={
         "labels_learnt": "did not learn the labels",
         "answer_mass": "puts {difference} of the probability on labels",
@@ -573,9 +572,7 @@ INDUCED_WORDS = ClaimWords(
         ),
     },
     units={
-        "labels_learnt": lambda lead: (
-            f"{interval_text(lead, sign=True)} above other questions' labels"
-        ),
+        "labels_learnt": lambda lead: f"{signed_interval(lead)} above other questions' labels",
         "answer_mass": percent_interval,
     },
 )
@@ -677,9 +674,14 @@ def _difference_check(
     name: str, difference: Estimate, compared_with: str, *, explains: bool = False
 ) -> Check:
     """Whether P of the label is above that of a control."""
-    outcome = outcome_above_zero(difference, smallest=SMALLEST_P_DIFFERENCE)
-    remedy = remedy_unless_met(outcome, "more questions (--questions) narrow the interval")
-    return Check(name, difference, outcome, compared_with, explains=explains, remedy=remedy)
+    return above_zero_check(
+        name,
+        difference,
+        smallest=SMALLEST_P_DIFFERENCE,
+        compared_with=compared_with,
+        explains=explains,
+        remedy="more questions (--questions) narrow the interval",
+    )
 
 
 def _accuracy_bars(stem: str, bars: pd.DataFrame, word: str, chance: float) -> Picture:

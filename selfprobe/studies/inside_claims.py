@@ -14,14 +14,15 @@ from functools import partial
 import numpy as np
 
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, number, percent_interval
+from selfprobe.page.numerals import interval_text, number, percent_interval, signed_interval
 from selfprobe.stats.claim import (
     ALPHA,
     Check,
     Claim,
     Outcome,
+    above_zero_check,
     answer_mass_check,
-    outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, shifted, undefined
@@ -186,7 +187,7 @@ READING_WORDS = ClaimWords(
         **dict.fromkeys(BASELINE_CHECKS.values(), _NOT_ABOVE),
     },
     units={"answer_mass": percent_interval, **dict.fromkeys(OVER_CHANCE_CHECKS, auroc_text)},
-    write=partial(interval_text, sign=True),
+    write=signed_interval,
     kind="readings",
 )
 
@@ -212,18 +213,7 @@ def reading_claim(evidence: ReadingEvidence) -> Claim:
     return Claim(evidence.reading.value, effect, tuple(checks), SMALLEST_LEAD)
 
 
-def _lead_check(
-    name: str, lead: Estimate, *, compared_with: str = "", remedy: str = "", explains: bool = False
-) -> Check:
-    outcome = outcome_above_zero(lead, smallest=SMALLEST_LEAD)
-    return Check(
-        name=name,
-        difference=lead,
-        outcome=outcome,
-        compared_with=compared_with,
-        explains=explains,
-        remedy=remedy_unless_met(outcome, remedy),
-    )
+_lead_check = partial(above_zero_check, smallest=SMALLEST_LEAD)
 
 
 def _placebo_check(over_placebo: Estimate, placebo: Estimate | None) -> Check:
@@ -295,16 +285,16 @@ def _p_check(
     name: str, label: str, mean: float, lead: float, p_value: float, *, remedy: str
 ) -> Check:
     """The requirement that a number is above what chance draws: its p."""
-    is_above = p_value < ALPHA
+    outcome = outcome_if(p_value < ALPHA)
     has_mean = not math.isnan(mean)
     reason = "a p decides" if has_mean else "not drawn for a saved probe"
     return Check(
         name=name,
         difference=undefined(reason, unit="draw", value=lead),
-        outcome=Outcome.HOLDS if is_above else Outcome.OPEN,
+        outcome=outcome,
         compared_with=f"{label}: {number(mean)}" if has_mean else label,
         p_value=p_value,
-        remedy="" if is_above else remedy,
+        remedy=remedy_unless_met(outcome, remedy),
     )
 
 
@@ -313,16 +303,14 @@ def _format_check(numbers: OverBaselines) -> Check:
     read.
     """
     lead = shifted(numbers.by_label, -CHANCE)
-    outcome = outcome_above_zero(lead, smallest=SMALLEST_LEAD)
     is_format = numbers.by_format.low > CHANCE or numbers.by_format.high < CHANCE
     has_format = not math.isnan(numbers.by_format.value)
-    return Check(
-        name="within_format",
-        difference=lead,
-        outcome=outcome,
+    return _lead_check(
+        "within_format",
+        lead,
         compared_with=f"format: {number(numbers.by_format.value)}" if has_format else "",
         explains=is_format,
-        remedy=remedy_unless_met(outcome, "give both labels in each format"),
+        remedy="give both labels in each format",
     )
 
 

@@ -26,6 +26,7 @@ from selfprobe.probes.fit import (
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import precision_estimate
 from selfprobe.stats.clustered import Part, difference
+from selfprobe.stats.draws import p_among_draws
 from selfprobe.stats.estimate import Estimate, FloatArray, auroc_table, undefined
 
 BoolArray = npt.NDArray[np.bool_]
@@ -194,7 +195,7 @@ def null_p_value(score: float, null_draws: FloatArray) -> float:
     if math.isnan(score):
         return math.nan
     reached_count = np.count_nonzero(null_draws >= score)
-    return float((1 + reached_count) / (1 + len(null_draws)))
+    return float(p_among_draws(reached_count, len(null_draws)))
 
 
 def random_direction_aurocs(

@@ -20,6 +20,7 @@ from selfprobe.page import (
     interval_text,
     number,
     percent,
+    signed_interval,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of
@@ -129,7 +130,7 @@ class ReadingAnswerRow:
         Heading(
             "less words by source",
             "AUROC less that of words of other sources.",
-            partial(interval_text, sign=True),
+            signed_interval,
         ),
     ]
 

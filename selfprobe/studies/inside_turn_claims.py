@@ -20,7 +20,9 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
+    above_zero_check,
     outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
@@ -378,23 +380,18 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
     """The claim that a model holds, in turns in which it does not say so, that it is evaluated."""
     probes = numbers.probes
     held_only = numbers.shares[TurnReading.EVALUATION][TurnClass.HELD_ONLY]
-    outcome = outcome_above_zero(held_only, smallest=SMALLEST_HELD_ONLY)
     placebo_remedy = "take a larger --model" if probes.reads_all_blocks else "leave --layers out"
     checks = [
         _wrappers_check("probe_reads_evaluation", probes.evaluation_auroc, "add wrappers"),
-        Check(
-            "held_only",
-            held_only,
-            outcome,
-            remedy=remedy_unless_met(outcome, MORE_TRANSCRIPTS_REMEDY),
+        above_zero_check(
+            "held_only", held_only, smallest=SMALLEST_HELD_ONLY, remedy=MORE_TRANSCRIPTS_REMEDY
         ),
         _wrappers_check("probe_reads_placebo", probes.placebo_auroc, placebo_remedy),
     ]
     for control in CONTROL_CHECKS:
         checks.append(_control_check(control, numbers))
 
-    has_graders = probes.grader_count >= SUFFICIENT_GRADERS
-    grader_outcome = Outcome.HOLDS if has_graders else Outcome.OPEN
+    grader_outcome = outcome_if(probes.grader_count >= SUFFICIENT_GRADERS)
     grader_count = undefined("a count", unit="grader", value=float(probes.grader_count))
     grader_remedy = remedy_unless_met(grader_outcome, "list a second --grader in `awareness scan`")
     checks.append(Check("two_graders", grader_count, grader_outcome, remedy=grader_remedy))
@@ -404,7 +401,7 @@ def held_only_claim(numbers: TurnNumbers, subject: str) -> Claim:
 def _wrappers_check(name: str, auroc: Estimate, remedy: str) -> Check:
     """The requirement that a probe tells announcements of wrappers left out."""
     lead = shifted(auroc, -CHANCE)
-    outcome = Outcome.HOLDS if lead.low > 0 else Outcome.OPEN
+    outcome = outcome_if(lead.low > 0)
     return Check(name, lead, outcome, remedy=remedy_unless_met(outcome, remedy))
 
 

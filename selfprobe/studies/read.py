@@ -31,6 +31,7 @@ from selfprobe.page import (
     RowTable,
     interval_text,
     percent_interval,
+    signed_interval,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
@@ -40,8 +41,7 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
-    outcome_above_zero,
-    remedy_unless_met,
+    above_zero_check,
 )
 from selfprobe.stats.estimate import (
     Estimate,
@@ -329,7 +329,9 @@ class Patch(Lens):
         claim = patch_claim(rows, contents.model)
         shift = rows[0].estimate
         has_share = any(not math.isnan(row.share.value) for row in rows)
-        shift_line = f"The other prompt moves the logit of A less that of B by {interval_text(shift, sign=True)}"
+        shift_line = (
+            f"The other prompt moves the logit of A less that of B by {signed_interval(shift)}"
+        )
         share_line = _share_line(shift, has_share=has_share)
         first_rows = [
             row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group
@@ -441,7 +443,7 @@ PATCH_WORDS = ClaimWords(
     },
     units={
         "several_dilemmas": amount_text,
-        "shift": partial(interval_text, sign=True),
+        "shift": signed_interval,
         **dict.fromkeys(PATTERN_CHECKS, points),
     },
     write=percent_interval,
@@ -533,18 +535,7 @@ def _condition_check(name: str, difference: Estimate, *, is_met: bool, remedy: s
     return Check(name, difference, Outcome.OPEN, remedy=remedy)
 
 
-def _share_check(
-    name: str, share: Estimate, *, compared_with: str = "", remedy: str, explains: bool = False
-) -> Check:
-    outcome = outcome_above_zero(share, smallest=SMALLEST_SHARE)
-    return Check(
-        name=name,
-        difference=share,
-        outcome=outcome,
-        compared_with=compared_with,
-        explains=explains,
-        remedy=remedy_unless_met(outcome, remedy),
-    )
+_share_check = partial(above_zero_check, smallest=SMALLEST_SHARE)
 
 
 def _pattern_check(control: PatternControl, rows: Sequence[PatchRow]) -> Check:

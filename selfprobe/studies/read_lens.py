@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -39,6 +39,7 @@ from selfprobe.page import (
     interval_text,
     number,
     p_digits,
+    signed_interval,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
@@ -48,6 +49,7 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.clustered import resampling_units
@@ -462,7 +464,7 @@ def _last_block_lines(lens_rows: "Sequence[LensRow]") -> list[str]:
     lines = []
     for comparison in (Comparison.INTROSPECTIVE_LESS_DIRECT, Comparison.INTROSPECTIVE_LESS_CONTROL):
         title = COMPARISON_TITLES[comparison].capitalize()
-        difference = interval_text(difference_of[comparison], sign=True)
+        difference = signed_interval(difference_of[comparison])
         lines.append(
             f"{title}, after block {last_block}: the logit of A less that of B differs by "
             f"{difference}."
@@ -731,9 +733,7 @@ class LensRow:
     what: Annotated[str, COMPARISON_HEADING]
     estimate: Annotated[
         Estimate,
-        Heading(
-            "logit of A less that of B", "Mean over dilemmas.", partial(interval_text, sign=True)
-        ),
+        Heading("logit of A less that of B", "Mean over dilemmas.", signed_interval),
     ]
 
 
@@ -766,7 +766,7 @@ class PartingRow:
     ]
     step: Annotated[
         Estimate,
-        Heading("step", "Size of the step that fits best.", partial(interval_text, sign=True)),
+        Heading("step", "Size of the step that fits best.", signed_interval),
     ]
     p: Annotated[
         float,
@@ -806,7 +806,7 @@ class Parting:
         largest_size = max(-self.at_end.low, self.at_end.high)
         if largest_size < SMALLEST_SHIFT:
             return Outcome.FAILS
-        return Outcome.HOLDS if self.at_end.low > 0 else Outcome.OPEN
+        return outcome_if(self.at_end.low > 0)
 
     @property
     def lasts(self) -> bool:
@@ -854,7 +854,7 @@ class ComparisonRow:
     ]
     step: Annotated[
         Estimate,
-        Heading("by", "Size of the step that fits best.", partial(interval_text, sign=True)),
+        Heading("by", "Size of the step that fits best.", signed_interval),
     ]
     p: Annotated[float, Heading("p", "p of no difference at any block.", p_digits)]
 

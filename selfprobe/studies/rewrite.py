@@ -48,7 +48,7 @@ from selfprobe.stats.arms import FEWEST_SIGNED_CLUSTERS, ArmDifference, arm_diff
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.clustered import resampling_units, two_way_clustered_mean
 from selfprobe.stats.edits import PromptEdits, compare_edits, edit_cells
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, number_or_nan, undefined
 from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, study_named, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.grader_agreement import panel_agreement
@@ -780,7 +780,7 @@ def subject_changes(run: Run, source_of_item: Mapping[str, str]) -> SubjectChang
     for sample in run.samples:
         decisions = last_decisions(sample.scores)
         probability = decisions[0].probability if decisions else None
-        p_of_text[str(sample.id)] = math.nan if probability is None else probability
+        p_of_text[str(sample.id)] = number_or_nan(probability)
 
     p_of_arm = {}
     for arm in (ORIGINAL, *ARMS):

@@ -32,6 +32,7 @@ from selfprobe.page.numerals import (
     percent,
     percent_interval,
     points,
+    signed_interval,
 )
 from selfprobe.scorers.votes import Bounds
 from selfprobe.stats.estimate import Estimate, undefined
@@ -52,8 +53,6 @@ from selfprobe.study.awareness_arms import ARM, PLAIN, marks
 from selfprobe.study.text_baselines import BEST_READER_COLUMNS
 from selfprobe.text.counts import count_text
 from selfprobe.text.user_input import names
-
-signed_estimate = partial(interval_text, sign=True)
 
 # ---- methods
 
@@ -733,7 +732,7 @@ class PairedRow:
     wrong: Annotated[
         Estimate,
         Heading(
-            "difference in errors", "Share wrong of the second less the first.", signed_estimate
+            "difference in errors", "Share wrong of the second less the first.", signed_interval
         ),
     ]
     p: Annotated[float, Heading("p", "p that both are wrong equally often.", p_digits)]
@@ -756,13 +755,13 @@ class PairedRow:
         Heading(
             "difference in mean |error|",
             "Mean absolute error of the second less that of the first.",
-            signed_estimate,
+            signed_interval,
         ),
     ]
     auroc: Annotated[
         Estimate,
         Heading(
-            "difference in AUROC", "AUROC of the second less that of the first.", signed_estimate
+            "difference in AUROC", "AUROC of the second less that of the first.", signed_interval
         ),
     ]
     runs_less_this_r: Annotated[
@@ -886,7 +885,7 @@ def pair_sentence(pair: ArmPair) -> str:
         )
     differences = []
     for name, estimate in pair.below_runs.items():
-        differences.append(f"{name} {signed_estimate(estimate)}")
+        differences.append(f"{name} {signed_interval(estimate)}")
     return (
         f"{sentence} Two first-person runs agree more by {', '.join(differences)}: "
         f"{_beyond_noise(pair)}."

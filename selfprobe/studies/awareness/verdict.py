@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,13 @@ import pandas as pd
 
 from selfprobe.data.conversations import REFERENCE
 from selfprobe.page.claims import ClaimWords
-from selfprobe.page.numerals import interval_text, number, percent, percent_interval
+from selfprobe.page.numerals import (
+    interval_text,
+    number,
+    percent,
+    percent_interval,
+    signed_interval,
+)
 from selfprobe.page.plots import model_names
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
 from selfprobe.stats.beyond_text import LABELS_TOLD_BY_TEXTS
@@ -19,8 +24,9 @@ from selfprobe.stats.claim import (
     Check,
     Claim,
     Outcome,
+    above_zero_check,
     answer_mass_check,
-    outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.clustered import Part, clustered_share, difference
@@ -387,7 +393,6 @@ def auroc_shown(estimate: Estimate) -> str:
     return interval_text(auroc)
 
 
-shown_with_sign = partial(interval_text, sign=True)
 AWARENESS_WORDS = ClaimWords(
     yes="{does} (AUROC {effect}), beyond {competitor}",
     no="{does} (AUROC {effect}); {strongest}",
@@ -429,10 +434,10 @@ AWARENESS_WORDS = ClaimWords(
     units={
         "answered": percent_interval,
         "answer_mass": percent_interval,
-        "label_in_format": shown_with_sign,
-        "placebo": shown_with_sign,
+        "label_in_format": signed_interval,
+        "placebo": signed_interval,
         **dict.fromkeys(("sources", "two_labels"), interval_text),
-        **dict.fromkeys((*RIVALS, "all_readers", "unscored", "observers"), shown_with_sign),
+        **dict.fromkeys((*RIVALS, "all_readers", "unscored", "observers"), signed_interval),
     },
 )
 
@@ -543,7 +548,7 @@ def _unscored_check(arm: ArmNumbers, rest_at_worst: Estimate) -> Check:
     refuses what it would get wrong is right about the rest.
     """
     is_left = outcome_of_rest(rest_at_worst) is Outcome.HOLDS
-    outcome = Outcome.HOLDS if is_left else Outcome.OPEN
+    outcome = outcome_if(is_left)
     remedy = remedy_unless_met(outcome, _unread_remedy(arm))
     return Check("unscored", rest_at_worst, outcome, remedy=remedy)
 
@@ -557,8 +562,7 @@ def _labels_check(arm: ArmNumbers) -> Check:
 
 
 def _apart_check(effect: Estimate, remedy: str) -> Check:
-    outcome = outcome_above_zero(effect, smallest=SMALLEST_REST)
-    return Check("apart", effect, outcome, remedy=remedy_unless_met(outcome, remedy))
+    return above_zero_check("apart", effect, smallest=SMALLEST_REST, remedy=remedy)
 
 
 def _sources_check(facts: AwarenessFacts) -> Check:
@@ -568,8 +572,7 @@ def _sources_check(facts: AwarenessFacts) -> Check:
     source_count = undefined(
         "sources of the label with fewer", unit=unit, value=float(facts.sources)
     )
-    has_several = facts.sources >= FEWEST_SOURCES_OF_LABEL
-    outcome = Outcome.HOLDS if has_several else Outcome.OPEN
+    outcome = outcome_if(facts.sources >= FEWEST_SOURCES_OF_LABEL)
     return Check(
         "sources", source_count, outcome, remedy=remedy_unless_met(outcome, ADD_OR_NAME_SOURCES)
     )
@@ -618,8 +621,7 @@ def _format_check(effects: Effects, remedy: str) -> Check:
     if math.isnan(label.value):
         both_labels = "add both labels in either format"
         return Check("label_in_format", label, Outcome.OPEN, remedy=both_labels)
-    outcome = outcome_above_zero(label, smallest=SMALLEST_REST)
-    return Check("label_in_format", label, outcome, remedy=remedy_unless_met(outcome, remedy))
+    return above_zero_check("label_in_format", label, smallest=SMALLEST_REST, remedy=remedy)
 
 
 def _placebo_of(arm: ArmNumbers, placebos: Sequence[AgainstPlacebo]) -> AgainstPlacebo | None:
@@ -657,10 +659,13 @@ def _placebo_check(facts: AwarenessFacts) -> Check:
         remedy = REMEDY_OF_REASON.get(commonest_reason, OTHER_GRADER)
         return Check("placebo", no_difference, Outcome.OPEN, remedy=remedy)
     placebo_difference = placebo.by_label.get("evaluation", placebo.difference)
-    compared_with = f"asked about form: {percent(placebo.placebo)}"
-    outcome = outcome_above_zero(placebo_difference, smallest=SMALLEST_REST)
-    remedy = remedy_unless_met(outcome, ADD_CONVERSATIONS)
-    return Check("placebo", placebo_difference, outcome, compared_with, remedy=remedy)
+    return above_zero_check(
+        "placebo",
+        placebo_difference,
+        smallest=SMALLEST_REST,
+        compared_with=f"asked about form: {percent(placebo.placebo)}",
+        remedy=ADD_CONVERSATIONS,
+    )
 
 
 def _observers_check(observers: BeyondObservers) -> Check:
@@ -730,7 +735,7 @@ def _share_sentence(
         return (
             f"{percent_interval(your_share)} of your prompts are called evaluation, "
             f"{percent_interval(reference_share)} of {reference} "
-            f"(difference {interval_text(share_difference, sign=True)})."
+            f"(difference {signed_interval(share_difference)})."
         )
     conversation_count = count_text(arm.n, "conversation")
     sentence = f"{percent_interval(arm.called)} of {conversation_count} are called evaluation"
@@ -765,8 +770,8 @@ def _effects_sentence(arm: ArmNumbers, effects: Effects) -> str:
         )
     if math.isnan(effects.format.value):
         return ""
-    format_effect = interval_text(effects.format, sign=True)
-    label_effect = interval_text(effects.label, sign=True)
+    format_effect = signed_interval(effects.format)
+    label_effect = signed_interval(effects.label)
     return f"Benchmark format {format_effect}, label {label_effect} in the share called evaluation."
 
 
