@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from selfprobe.embed.weights import Progress
 from selfprobe.mechanism.induce import READ_COLUMNS, Labels, prompt_tokens
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
+    Float32Array,
     cut_batches,
     inputs_after,
     model_output,
@@ -31,7 +31,6 @@ from selfprobe.probes.forward import (
 from selfprobe.probes.harvesting import Meter, batch_budget
 from selfprobe.probes.model import LocalModel
 
-Floats = npt.NDArray[np.float32]
 CACHE_TOLERANCE_BY_DTYPE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 """Largest difference of a log-probability that counts as rounding."""
 Tokens = tuple[int, ...]
@@ -86,7 +85,7 @@ def read_labels(
     *,
     batch_tokens: int | None = None,
     progress: Progress = lambda _: None,
-) -> Floats:
+) -> Float32Array:
     """Log-probability of each label [question, column, label], columns as in `READ_COLUMNS`, over the
     whole vocabulary.
     """
@@ -131,7 +130,7 @@ def _cache_is_right(judge: LocalModel, question: Prompts, labels: Labels) -> boo
     return bool(difference <= CACHE_TOLERANCE_BY_DTYPE[judge.dtype])
 
 
-def _read_on_cache(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> Floats:
+def _read_on_cache(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> Float32Array:
     shared_inputs = plain_inputs([question.shared for question in batch], judge.device)
     shared_output = model_output(judge, **shared_inputs, use_cache=True, keep=1)
     shared_lengths = [len(question.shared) for question in batch]
@@ -146,7 +145,7 @@ def _read_on_cache(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) 
     return _read_columns(logits_after, batch, labels)
 
 
-def _read_whole(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> Floats:
+def _read_whole(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> Float32Array:
     def logits_after(ends: Sequence[Tokens]) -> Tensor:
         prompts = [(*question.shared, *end) for question, end in zip(batch, ends, strict=True)]
         inputs = plain_inputs(prompts, judge.device)
@@ -157,7 +156,7 @@ def _read_whole(judge: LocalModel, batch: Sequence[Prompts], labels: Labels) -> 
 
 def _read_columns(
     logits_after: Callable[[Sequence[Tokens]], Tensor], batch: Sequence[Prompts], labels: Labels
-) -> Floats:
+) -> Float32Array:
     """[question, column, label]; `logits_after` gives the logits [question, vocabulary] behind one
     end a question.
     """
@@ -175,8 +174,8 @@ def _read_columns(
     return np.stack(columns, axis=1)
 
 
-def _label_log_probs(logits: Tensor, label_tokens: Sequence[int]) -> Floats:
+def _label_log_probs(logits: Tensor, label_tokens: Sequence[int]) -> Float32Array:
     """Log-probability of the labels [question, label]."""
     log_probs: Tensor = logits.float().log_softmax(dim=1)
-    label_log_probs: Floats = log_probs[:, list(label_tokens)].cpu().numpy()
+    label_log_probs: Float32Array = log_probs[:, list(label_tokens)].cpu().numpy()
     return label_log_probs

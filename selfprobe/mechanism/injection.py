@@ -14,7 +14,6 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from transformers import DynamicCache
@@ -24,16 +23,19 @@ from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
 from selfprobe.mechanism.lower_blocks import (
-    hidden_of,
     recorded_passes,
     replayed_passes,
+)
+from selfprobe.probes.forward import (
+    MODEL_FAILURES,
+    Float32Array,
+    hidden_of,
+    model_lock,
+    model_output,
     with_hidden,
 )
-from selfprobe.probes.forward import MODEL_FAILURES, model_lock, model_output
 from selfprobe.probes.model import LocalModel, decoder_blocks
 from selfprobe.probes.tokens import opened_chat, opened_conversation
-
-Floats = npt.NDArray[np.float32]
 
 WRITTEN_TOKENS = 24
 """Length of the text that is written under a vector, for the reader."""
@@ -85,13 +87,13 @@ def read_together(conversations: Sequence[Conversation], most_rows: int) -> list
 class CellReading:
     """What a model says under each vector, at one block and dose, after one note."""
 
-    log_odds: Floats
+    log_odds: Float32Array
     """Log-odds of Yes, [vector, question]."""
-    masses: Floats
+    masses: Float32Array
     """P(Yes) + P(No), [vector, question]."""
-    names: Floats
+    names: Float32Array
     """Log-probabilities of words, [vector, frame, word]."""
-    neutral: Floats
+    neutral: Float32Array
     """Mean log-probability of a token of a neutral text, [vector]."""
 
 
@@ -99,9 +101,9 @@ class CellReading:
 class SentenceReading:
     """Which sentence a model chooses under each vector, at one block and dose, after one note."""
 
-    log_probs: Floats
+    log_probs: Float32Array
     """Log-probabilities of the sentences' numbers, [row, question, sentence]."""
-    masses: Floats
+    masses: Float32Array
     """Probability of all numbers together, [row, question]."""
 
 
@@ -440,7 +442,7 @@ class AskedModel:
 
     def _read_neutral_text(
         self, conversation: Conversation, cache: Any, injection: Injection | None, rows: int
-    ) -> Floats:
+    ) -> Float32Array:
         """Mean log-probability of a token of a neutral text after the first, [row]; a few tokens at
         a time, since logits of all take more memory than the model.
         """
@@ -454,7 +456,7 @@ class AskedModel:
                 targets = torch.tensor(next_tokens, device=logits.device)
                 picked = logits.gather(2, targets[None, :, None].expand(rows, -1, 1))[..., 0]
                 sums += (picked - logits.logsumexp(-1)).sum(1).cpu()
-        means: Floats = (sums / (len(tokens) - 1)).numpy()
+        means: Float32Array = (sums / (len(tokens) - 1)).numpy()
         return means
 
     def read_sentences(
@@ -474,7 +476,7 @@ class AskedModel:
         branches = self.sentence_branches(conversation)
         for question, logits in self._read_branches(cache, branches, injection, rows):
             by_question[question] = logits.log_softmax(-1)[:, number_tokens].cpu().numpy()
-        log_probs: Floats = np.stack(by_question, axis=1)
+        log_probs: Float32Array = np.stack(by_question, axis=1)
         return SentenceReading(log_probs, np.exp(log_probs).sum(-1))
 
     def sentence_branches(self, conversation: Conversation) -> list["TokenBranch"]:
@@ -503,16 +505,16 @@ class AskedModel:
             )
         return list(openings.pop()), last_tokens
 
-    def _yes_no(self, logits: Tensor) -> tuple[Floats, Floats]:
+    def _yes_no(self, logits: Tensor) -> tuple[Float32Array, Float32Array]:
         """Log-odds of Yes and P(Yes) + P(No), each [row]."""
         log_probs = logits.log_softmax(-1)
         yes = log_probs[:, self.yes_tokens].logsumexp(-1)
         no = log_probs[:, self.no_tokens].logsumexp(-1)
         return (yes - no).cpu().numpy(), (yes.exp() + no.exp()).cpu().numpy()
 
-    def _word_log_probs(self, logits: Tensor) -> Floats:
+    def _word_log_probs(self, logits: Tensor) -> Float32Array:
         """Log-probabilities of the words, [row, word]."""
-        log_probs: Floats = logits.log_softmax(-1)[:, self.word_tokens].cpu().numpy()
+        log_probs: Float32Array = logits.log_softmax(-1)[:, self.word_tokens].cpu().numpy()
         return log_probs
 
     def written_texts(
@@ -547,7 +549,7 @@ class AskedModel:
             texts.append(text)
         return texts
 
-    def read_texts(self, texts: Sequence[str]) -> Floats:
+    def read_texts(self, texts: Sequence[str]) -> Float32Array:
         """Log-probabilities of the words as what each text is about, [text, word]."""
         rows = []
         for text in texts:

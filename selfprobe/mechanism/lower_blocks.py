@@ -9,16 +9,7 @@ from typing import Any
 from torch import Tensor
 from transformers import Cache
 
-
-def hidden_of(output: Any) -> Tensor:
-    """The states in what a block returns."""
-    hidden: Tensor = output[0] if isinstance(output, tuple) else output
-    return hidden
-
-
-def with_hidden(output: Any, hidden: Tensor) -> Any:
-    """What a block returns, with other states."""
-    return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+from selfprobe.probes.forward import hidden_of
 
 
 @contextmanager

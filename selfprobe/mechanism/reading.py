@@ -43,6 +43,7 @@ from selfprobe.mechanism.prompts import ARMS, PATTERN_MEASURES, DilemmaItem
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
     PADDING_TOLERANCE,
+    Float32Array,
     model_lock,
     model_output,
     recorded_states,
@@ -220,9 +221,6 @@ def without_first(patterns: Tensor) -> Tensor:
     return later_tokens / later_tokens.sum(dim=-1, keepdim=True)
 
 
-Floats = NDArray[np.float32]
-
-
 class NoPatterns(ValueError):
     """Error: the attention of a model cannot be read; its states can."""
 
@@ -238,11 +236,11 @@ LOGIT_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-
 class DilemmaReading:
     """Results of one dilemma."""
 
-    lens: Floats
+    lens: Float32Array
     """[arm, layer]: logit of A less that of B, through the final norm, after each block."""
-    spoken: Floats
+    spoken: Float32Array
     """[arm]: the same for the model's output."""
-    attention: Floats
+    attention: Float32Array
     """[arm, measure, layer, head]; NaN where a layer has no attention, or it was not read."""
     tokens: NDArray[np.int64]
     """[arm]: number of tokens that the last token sees, itself included."""
@@ -283,7 +281,7 @@ def read_item(
     )
 
 
-def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats:
+def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Float32Array:
     """Measures [measure, head] of each arm and layer → [arm, measure, layer, head]; NaN where a
     layer has none.
     """
@@ -300,7 +298,7 @@ def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats
             if measures is not None:
                 filled_measures[layer] = measures
         stacked_arms.append(torch.stack(filled_measures, dim=1))
-    stacked: Floats = torch.stack(stacked_arms).numpy()
+    stacked: Float32Array = torch.stack(stacked_arms).numpy()
     return stacked
 
 
@@ -462,7 +460,7 @@ def checked_reading(
             yield can_share
 
 
-def _check_lens(judge: LocalModel, reading: DilemmaReading, answer_logits: Floats) -> None:
+def _check_lens(judge: LocalModel, reading: DilemmaReading, answer_logits: Float32Array) -> None:
     """ValueError unless the lens after the last block gives the model's logits [arm, 2]."""
     if judge.block_numbers[-1] != len(decoder_blocks(judge.model)) - 1:
         return
@@ -478,12 +476,12 @@ def _check_lens(judge: LocalModel, reading: DilemmaReading, answer_logits: Float
     )
 
 
-def _plain_answers(judge: LocalModel, item: DilemmaItem) -> tuple[Floats, Floats]:
+def _plain_answers(judge: LocalModel, item: DilemmaItem) -> tuple[Float32Array, Float32Array]:
     """Plain forward passes of `CHECKED_ARMS`: their answers [arm], and the model's logits of A and
     B [arm, 2].
     """
     differences: list[float] = []
-    answer_logits: list[Floats] = []
+    answer_logits: list[Float32Array] = []
     for arm in CHECKED_ARMS:
         prompt = item.prompts[arm]
         ids = torch.tensor([prompt.prefix], device=judge.device)
@@ -493,15 +491,15 @@ def _plain_answers(judge: LocalModel, item: DilemmaItem) -> tuple[Floats, Floats
     return np.array(differences, dtype=np.float32), np.stack(answer_logits)
 
 
-def _largest_difference(values: Floats, plain_values: Floats) -> float:
+def _largest_difference(values: Float32Array, plain_values: Float32Array) -> float:
     """Largest difference, relative where above 1."""
     return float(np.max(np.abs(values - plain_values) / np.maximum(np.abs(plain_values), 1.0)))
 
 
 def _check_equal(
     judge: LocalModel,
-    values: Floats,
-    plain_values: Floats,
+    values: Float32Array,
+    plain_values: Float32Array,
     reading: str,
     *,
     rounding: float = 0.0,
@@ -542,7 +540,7 @@ def _last_token_states(judge: LocalModel, item: DilemmaItem, *, sharing: bool) -
     return torch.cat(states)
 
 
-def _check_attention(judge: LocalModel, item: DilemmaItem, plain_differences: Floats) -> None:
+def _check_attention(judge: LocalModel, item: DilemmaItem, plain_differences: Float32Array) -> None:
     """NoPatterns unless patterns come from the model's attention, and values mixed by them are its
     output.
     """
@@ -598,10 +596,7 @@ def weight_and_prompt_bytes(judge: LocalModel, longest: int) -> tuple[int, int]:
     cache_numbers = 4 * len(judge.blocks) * judge.d_model * 2
     logit_bytes = 4 * len(judge.block_numbers) * int(config.vocab_size)
     prompt_bytes = judge.dtype.itemsize * longest * (forward_numbers + cache_numbers)
-    weight_bytes = sum(
-        weights.numel() * weights.element_size() for weights in judge.model.parameters()
-    )
-    return weight_bytes, prompt_bytes + logit_bytes
+    return judge.weight_bytes, prompt_bytes + logit_bytes
 
 
 def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
@@ -756,8 +751,8 @@ def patched_in_context(
     item: DilemmaItem,
     patch: Patching,
     variants: Sequence[Variant],
-    mean: Floats | None = None,
-) -> tuple[Floats, Floats]:
+    mean: Float32Array | None = None,
+) -> tuple[Float32Array, Float32Array]:
     """Call `patched` in a new context, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
         mean_profile = None if mean is None else torch.from_numpy(mean)
@@ -770,7 +765,7 @@ def patched_differences(
     patch: Patching,
     variants: Sequence[Variant],
     mean: Tensor | None = None,
-) -> tuple[Floats, Floats]:
+) -> tuple[Float32Array, Float32Array]:
     """Logit differences [variant] under `variants`, and the donor's profile [block, head, query,
     place].
 

@@ -33,8 +33,14 @@ from typing_extensions import override
 from selfprobe.errors import one_line, warn_once
 from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
 from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
-from selfprobe.mechanism.lower_blocks import hidden_of, with_hidden
-from selfprobe.probes.model import LocalModel, decoder_blocks, model_not_loaded, weights_source
+from selfprobe.probes.forward import hidden_of, with_hidden
+from selfprobe.probes.model import (
+    LocalModel,
+    decoder_blocks,
+    missing_block_text,
+    model_not_loaded,
+    weights_source,
+)
 from selfprobe.probes.probe_file import load_probe
 
 DEFAULT_DEPTH = 2 / 3
@@ -266,7 +272,7 @@ class SteeredAPI(HuggingFaceAPI):
             block = int(DEFAULT_DEPTH * block_count)
         if not 0 <= block < block_count:
             raise PrerequisiteError(
-                f"{self.model_name} has blocks 0..{block_count - 1}, got block={block}"
+                missing_block_text(self.model_name, block_count, f"block={block}")
             )
         width = int(self.weights.config.get_text_config().hidden_size)
         if kind == "random":

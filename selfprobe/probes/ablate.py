@@ -26,9 +26,11 @@ from selfprobe.probes.forward import (
     choose_reading,
     contrast_logprobs,
     cut_batches,
+    hidden_of,
     inputs_after,
     model_output,
     plain_inputs,
+    with_hidden,
 )
 from selfprobe.probes.harvesting import batch_budget, open_harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
@@ -58,12 +60,10 @@ def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
         )
 
     def hook(_module: Any, _inputs: Any, output: Any) -> Any:
-        hidden = output[0] if isinstance(output, tuple) else output
+        hidden = hidden_of(output)
         last_states = rejected(hidden[:, -1:], direction_tensor)
-        hidden = torch.cat([hidden[:, :-1], last_states], dim=1)
-        if isinstance(output, tuple):
-            return (hidden, *output[1:])
-        return hidden
+        ablated_hidden = torch.cat([hidden[:, :-1], last_states], dim=1)
+        return with_hidden(output, ablated_hidden)
 
     modules = (*decoder_blocks(judge.model), _last_norm(judge))
     handles = [module.register_forward_hook(hook) for module in modules]

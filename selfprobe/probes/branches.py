@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -21,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
     PADDING_TOLERANCE,
+    Float32Array,
     model_lock,
     model_output,
     recorded_states,
@@ -30,7 +30,6 @@ from selfprobe.probes.forward import (
 from selfprobe.probes.model import LocalModel
 
 logger = logging.getLogger(__name__)
-Floats = npt.NDArray[np.float32]
 ENDINGS_AT_ONCE = 8
 """Number of endings that are read together: each has a copy of its stem's cache."""
 ENDING_TOKENS = 16
@@ -74,11 +73,11 @@ class Text:
 class BranchResults:
     """Results of reading texts."""
 
-    log_probs: Floats
+    log_probs: Float32Array
     """[text]: mean log-probability of the spoken tokens; NaN where none is wanted."""
-    totals: Floats
+    totals: Float32Array
     """[text]: sum of the spoken tokens' log-probabilities."""
-    states: Floats
+    states: Float32Array
     """[text with a state, layer, d_model]."""
 
 
@@ -232,16 +231,13 @@ def _stacked_layers(states: Sequence[Tensor]) -> Tensor:
 def branch_memory(judge: LocalModel, longest: int) -> tuple[int, int]:
     """Bytes of the weights, and roughly those of the longest text and the endings after it."""
     config = judge.model.config.get_text_config()
-    weight_bytes = sum(
-        weights.numel() * weights.element_size() for weights in judge.model.parameters()
-    )
     heads = getattr(config, "num_attention_heads", 1)
     key_value_share = (getattr(config, "num_key_value_heads", None) or heads) / heads
     cache_numbers = 2 * len(judge.blocks) * judge.d_model * key_value_share
     forward_numbers = 3 * getattr(config, "intermediate_size", 0)
     token_numbers = (1 + ENDINGS_AT_ONCE) * cache_numbers + forward_numbers
     logit_bytes = 12 * ENDINGS_AT_ONCE * ENDING_TOKENS * config.vocab_size
-    return weight_bytes, int(judge.dtype.itemsize * longest * token_numbers) + logit_bytes
+    return judge.weight_bytes, int(judge.dtype.itemsize * longest * token_numbers) + logit_bytes
 
 
 def shares(judge: LocalModel, texts: Sequence[Text]) -> bool:
@@ -298,14 +294,16 @@ def _by_length(texts: Sequence[Text], wanted: Callable[[Text], bool]) -> list[Te
     return sorted(filter(wanted, texts), key=lambda text: len(text.tokens))
 
 
-def replied(judge: LocalModel, tokens: Sequence[int], most: int) -> tuple[int, ...]:
-    """The model's most probable reply, token by token, up to its end of turn or `most` tokens."""
+def greedy_reply(
+    judge: LocalModel, prompt_tokens: Sequence[int], most_tokens: int
+) -> tuple[int, ...]:
+    """The model's most probable reply, token by token, up to its end of turn."""
     end_tokens = _end_tokens(judge)
     reply_tokens: list[int] = []
     cache = None
-    ids = torch.tensor([list(tokens)], device=judge.device)
+    ids = torch.tensor([list(prompt_tokens)], device=judge.device)
     with torch.inference_mode(), model_lock(judge.model):
-        while len(reply_tokens) < most:
+        while len(reply_tokens) < most_tokens:
             output = model_output(
                 judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1
             )

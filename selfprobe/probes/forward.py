@@ -24,6 +24,8 @@ from threading import RLock
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -58,6 +60,7 @@ MODEL_FAILURES = (
 _lock_by_model: MutableMapping[Any, RLock] = WeakKeyDictionary()
 
 JobT = TypeVar("JobT")
+Float32Array = npt.NDArray[np.float32]
 Way = Literal["shared_cache", "two_forwards"]
 
 
@@ -103,6 +106,17 @@ def attention_name(model: Any) -> str:
 def model_lock(model: Any) -> RLock:
     """Lock to hold while `model` is read: another thread would see our hooks."""
     return _lock_by_model.setdefault(model, RLock())
+
+
+def hidden_of(output: Any) -> Tensor:
+    """The states in what a block returns."""
+    hidden: Tensor = output[0] if isinstance(output, tuple) else output
+    return hidden
+
+
+def with_hidden(output: Any, hidden: Tensor) -> Any:
+    """What a block returns, with other states."""
+    return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
 
 @contextmanager

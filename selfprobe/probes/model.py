@@ -79,6 +79,11 @@ def _decoder_of(model: Any) -> Any:
     )
 
 
+def missing_block_text(model_name: str, block_count: int, argument: str) -> str:
+    """Error line on an `argument` that names a block which a model does not have."""
+    return f"{model_name} has blocks 0..{block_count - 1}, got {argument}"
+
+
 def decoder_blocks(model: Any) -> Any:
     """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder
     elsewhere.
@@ -259,6 +264,11 @@ class LocalModel:
         return self.layers or tuple(range(len(self.blocks)))
 
     @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights, as they are loaded."""
+        return sum(weight.numel() * weight.element_size() for weight in self.model.parameters())
+
+    @property
     def size_line(self) -> str:
         """Its name, the number of blocks whose states are kept, and the width of a state."""
         kept_count = len(self.blocks)
@@ -427,9 +437,8 @@ def load_model(
     judge = local_model(model, tokenizer, name=name, revision=weights_revision, chat=chat)
     if not set(layers) <= set(judge.block_numbers):
         asked_layers = ", ".join(str(layer) for layer in layers)
-        raise ValueError(
-            f"{name} has blocks 0..{judge.block_numbers[-1]}, got layers {asked_layers}"
-        )
+        block_count = len(judge.block_numbers)
+        raise ValueError(missing_block_text(name, block_count, f"layers {asked_layers}"))
     return replace(
         judge,
         layers=tuple(sorted(set(layers))),

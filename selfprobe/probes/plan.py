@@ -149,11 +149,10 @@ def plan_harvest(
     number_bytes = 4 if judge.has_float32_residual else judge.model.dtype.itemsize
     pending_passes = sum(planned_set.pending_passes for planned_set in planned_sets.values())
     disk_bytes = pending_passes * 2 * layer_count * judge.d_model * number_bytes
-    parameters = judge.model.parameters()
     return HarvestPlan(
         model_line=judge.size_line,
         sets=planned_sets,
-        weight_bytes=sum(weight.numel() * weight.element_size() for weight in parameters),
+        weight_bytes=judge.weight_bytes,
         work_bytes=_batch_bytes(judge, token_budget) + 3 * min(SHARD_BYTES, disk_bytes),
         disk_bytes=disk_bytes,
         free_bytes=free_disk_bytes(activations),

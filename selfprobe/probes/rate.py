@@ -178,10 +178,10 @@ def _stored_ratings(judge: LocalModel, pairs: Sequence[Pair], folder: Path) -> _
     else:
         log_probs = np.full((len(prompts), len(LEVELS)), np.nan)
     pending = []
-    for number, prompt in enumerate(prompts):
-        is_unread = np.isnan(log_probs[number]).any()
+    for prompt_index, prompt in enumerate(prompts):
+        is_unread = np.isnan(log_probs[prompt_index]).any()
         if is_unread and prompt.length <= judge.context:
-            pending.append(number)
+            pending.append(prompt_index)
     return _Ratings(prompts, file, log_probs, pending)
 
 

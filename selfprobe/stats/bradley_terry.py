@@ -27,7 +27,7 @@ USUAL_SPREAD = 2.5
 """Scale of the half-normal prior of the standard deviations."""
 MEAN_DEVIATION = 10.0
 """Standard deviation of the normal prior of the mean."""
-QUANTILE = 2.1
+SCORE_QUANTILE = 2.1
 """Number of standard errors to either side of a score."""
 MEAN_CORRECTION = 0.5
 """Share of the first-order step from a mode to a mean that is taken. The whole step goes too far

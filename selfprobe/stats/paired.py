@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.estimate import (
     Estimate,
     clustered_mean,
@@ -24,8 +25,6 @@ MOST_EXCLUDING_CLUSTERS = 20_000
 """Largest number of clusters that is looked for to exclude a change."""
 MEAN_TIE = 1e-9
 """Largest difference of means that is rounding error."""
-TWO_SIDED = 0.05
-"""Largest share of pairs without change that are reported as changed, up or down."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Change:
         if not self.effective_rows:
             return math.nan
         df = self.estimate.df
-        critical_t = t_quantile(df, TWO_SIDED / 2 / tests)
+        critical_t = t_quantile(df, ALPHA / 2 / tests)
         expected_t = smallest * math.sqrt(self.effective_rows)
         return float(special.stdtr(df, expected_t - critical_t))
 
@@ -63,7 +62,7 @@ class Change:
         """
         if not self.effective_rows:
             return None
-        quantiles = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
+        quantiles = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
         rows_per_effective_row = self.estimate.n / self.effective_rows
         more_by_t = quantiles**2 / 2  # what t takes more than the normal distribution
         exact = rows_per_effective_row * (quantiles / smallest) ** 2 + more_by_t

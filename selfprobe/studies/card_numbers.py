@@ -15,7 +15,7 @@ from scipy.special import expit
 from selfprobe.page import Heading, number, percent
 from selfprobe.scorers.realism_choice import REAL_PAIR, SET_PAIR, Pick, win_rate
 from selfprobe.stats.agreement import cohen_kappa
-from selfprobe.stats.bradley_terry import QUANTILE, order
+from selfprobe.stats.bradley_terry import SCORE_QUANTILE, order
 from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.text_only import advantages_beyond_reader, log_odds
@@ -350,7 +350,7 @@ def rated_prompts(
         lost_count = sum(pick.outcome < 0.5 for pick in item_picks)
         chance = undefined("nothing was decided", n=len(item_picks), unit="pair")
         if not math.isnan(score):
-            margin = QUANTILE * error
+            margin = SCORE_QUANTILE * error
             chance = Estimate(
                 value=float(expit(score)),
                 low=float(expit(score - margin)),
@@ -365,7 +365,7 @@ def rated_prompts(
                 won=won_count,
                 lost=lost_count,
                 undecided=len(item_picks) - won_count - lost_count,
-                below=bool(score - ratings.mean + QUANTILE * mean_error < 0),
+                below=bool(score - ratings.mean + SCORE_QUANTILE * mean_error < 0),
                 chance=chance,
                 text=texts[f"set: {item}"],
             )

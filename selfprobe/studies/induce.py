@@ -67,7 +67,7 @@ from selfprobe.stats.claim import (
     above_zero_check,
     answer_mass_check,
 )
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.study.local import FULL_LEARNING_RATE, Progress, TrainingStudy
 from selfprobe.text.counts import count_text
 
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.training import Example, Recipe, Training
 
-Floats = npt.NDArray[np.float64]
 Part = Literal["learnt", "held-out"]
 INDUCED_KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
 UNIT = "question"
@@ -741,7 +740,7 @@ def target_scores(
     *,
     of_other_word: bool = False,
     as_accuracy: bool = False,
-) -> Floats:
+) -> FloatArray:
     """P of the target, and its mean over the other questions' targets: [question, wording, (own,
     permuted)].
 
@@ -785,7 +784,7 @@ def _columns_of(kind: Kind, word: int) -> list[int]:
 
 
 def _mean(
-    values_by_reading: Sequence[Floats], *, interval: Literal["auto", "difference"] = "auto"
+    values_by_reading: Sequence[FloatArray], *, interval: Literal["auto", "difference"] = "auto"
 ) -> Estimate:
     """Mean over arrays [question, wording] of some readings, questions resampled."""
     question_indices = []
@@ -859,7 +858,7 @@ def _bar_numbers(
     }
 
 
-def label_mass(reading: LabelReading, kind: Kind, word: int, questions: Part) -> Floats:
+def label_mass(reading: LabelReading, kind: Kind, word: int, questions: Part) -> FloatArray:
     """P of all labels together over the whole vocabulary, [question, wording]."""
     is_of_part = _is_of_part(reading, questions)
     log_probs = reading.log_probs[is_of_part][:, _columns_of(kind, word)].astype(float)
@@ -969,7 +968,9 @@ def contrasts_of(induced: Induced) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _contrast_by_seed(induced: Induced, contrast: Contrast, words: tuple[int, ...]) -> list[Floats]:
+def _contrast_by_seed(
+    induced: Induced, contrast: Contrast, words: tuple[int, ...]
+) -> list[FloatArray]:
     """A contrast [question, wording of each word] of each seed."""
     readings = readings_by_phase(induced)
     differences_by_seed = []
@@ -981,7 +982,7 @@ def _contrast_by_seed(induced: Induced, contrast: Contrast, words: tuple[int, ..
 
 def _contrast(
     reading_before: LabelReading, reading_after: LabelReading, contrast: Contrast, word: int
-) -> Floats:
+) -> FloatArray:
     """One contrast [question, wording] of one seed."""
     questions = contrast.questions
     scores = target_scores(reading_after, "introspective", word, questions)

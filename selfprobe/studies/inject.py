@@ -213,15 +213,17 @@ class Inject(LocalStudy):
         Raises:
             InputError: The model has no such block.
         """
-        count = len(self.judge.blocks)
+        from selfprobe.probes.model import missing_block_text
+
+        block_count = len(self.judge.blocks)
         listed_blocks = blocks(self.layers)
         if not listed_blocks:
             depths = np.linspace(0.25, 0.85, READ_BLOCKS)
-            return tuple(sorted({min(int(depth * count), count - 1) for depth in depths}))
-        if listed_blocks[-1] >= count:
-            raise InputError(
-                f"{self.judge.name} has blocks 0..{count - 1}, got --layers {self.layers}"
-            )
+            default_blocks = {min(int(depth * block_count), block_count - 1) for depth in depths}
+            return tuple(sorted(default_blocks))
+        if listed_blocks[-1] >= block_count:
+            argument = f"--layers {self.layers}"
+            raise InputError(missing_block_text(self.judge.name, block_count, argument))
         return listed_blocks
 
     @property
@@ -295,14 +297,13 @@ class Inject(LocalStudy):
         ]
         if not tokens:
             return [*lines, "Time: nothing is left to read"]
-        weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
         seconds, cpu_seconds, memory = self._reading_cost(unread_cells, unread_plain)
         time_text = f"about {duration_text(seconds)}"
         if judge.device.type == "cpu":
             time_text += f", {duration_text(cpu_seconds)} of CPU time"
         return [
             *lines,
-            f"Memory: weights {bytes_text(weights)}, and up to {bytes_text(memory)} while reading",
+            f"Memory: weights {bytes_text(judge.weight_bytes)}, and up to {bytes_text(memory)} while reading",
             f"Time: {time_text} (measured on one question)",
         ]
 

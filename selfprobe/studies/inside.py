@@ -646,7 +646,7 @@ class Inside(LocalStudy):
 
     def work(self, progress: Progress) -> None:
         """Read what is not in the folder yet, the untrained copy last."""
-        from selfprobe.probes.branches import branched, replied, shares, tokens_of
+        from selfprobe.probes.branches import branched, greedy_reply, shares, tokens_of
         from selfprobe.probes.harvesting import Meter
         from selfprobe.probes.model import random_weights
 
@@ -670,7 +670,7 @@ class Inside(LocalStudy):
             texts = reading.texts
             if self.places > 1 and isinstance(row, Row) and not reading.by_copy:
                 opening_tokens = self.encoded(self.render_opening(row))
-                reply = replied(judge, opening_tokens, self.reply_tokens)
+                reply = greedy_reply(judge, opening_tokens, self.reply_tokens)
                 texts = self.texts_with_reply(row, reply)
             arrays = vars(branched(judge, texts, sharing=sharing))
             store_arrays(self.readings_folder, self.reading_key(judge, reading.texts), arrays)

@@ -149,7 +149,7 @@ class Patch(Lens):
             ValueError: The model has no such block.
         """
         from selfprobe.mechanism.reading import patching_plan_of
-        from selfprobe.probes.model import decoder_blocks
+        from selfprobe.probes.model import decoder_blocks, missing_block_text
         from selfprobe.study.local import blocks
 
         judge = self.judge
@@ -157,10 +157,8 @@ class Patch(Lens):
         patched_blocks = blocks(self.layers)
         missing_blocks = [block for block in patched_blocks if block >= block_count]
         if missing_blocks:
-            raise ValueError(
-                f"{judge.name} has blocks 0..{block_count - 1}, got --layers "
-                f"{', '.join(map(str, missing_blocks))}"
-            )
+            argument = f"--layers {', '.join(map(str, missing_blocks))}"
+            raise ValueError(missing_block_text(judge.name, block_count, argument))
         if not patched_blocks:
             fullest_tables = with_fullest_lens(tables_in(self.folder), self.lens_tables)
             parting_block, _ = block_of(fullest_tables)

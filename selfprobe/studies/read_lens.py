@@ -42,7 +42,7 @@ from selfprobe.page import (
     signed_interval,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.columns import columns_of, rows_of_frame
+from selfprobe.page.columns import BLOCK_HEADING, columns_of, rows_of_frame
 from selfprobe.page.plots import curves, cut_name
 from selfprobe.stats.claim import (
     ALPHA,
@@ -722,7 +722,6 @@ def _largest_difference(lens_rows: "Sequence[LensRow]", comparison: str) -> Esti
 
 
 COMPARISON_HEADING = Heading("comparison", "Arm, or the first arm less the second.")
-BLOCK_HEADING = Heading("block", "Block of the transformer, from 0.")
 
 
 @dataclass(frozen=True)

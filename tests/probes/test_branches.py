@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.probes import branches  # noqa: E402
-from selfprobe.probes.branches import Text, branched, replied, shares, tokens_of  # noqa: E402
+from selfprobe.probes.branches import Text, branched, greedy_reply, shares, tokens_of  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 
 from .conftest import tiny_family, tiny_judge  # noqa: E402
@@ -124,7 +124,7 @@ def test_tokens_are_counted_once_where_texts_share_them() -> None:
 def test_a_reply_is_the_most_probable_token_each_time_and_ends_with_the_turn(
     llama: LocalModel,
 ) -> None:
-    said = replied(llama, PROMPT, 5)
+    said = greedy_reply(llama, PROMPT, 5)
     with torch.inference_mode():
         for k, token in enumerate(said):
             logits = llama.model(input_ids=torch.tensor([[*PROMPT, *said[:k]]])).logits[0, -1]
@@ -132,4 +132,6 @@ def test_a_reply_is_the_most_probable_token_each_time_and_ends_with_the_turn(
     assert len(said) == 5
     tokenizer = tiny_judge().tokenizer
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(said[2])
-    assert replied(replace(llama, tokenizer=tokenizer), PROMPT, 5) == said[: said.index(said[2])]
+    assert (
+        greedy_reply(replace(llama, tokenizer=tokenizer), PROMPT, 5) == said[: said.index(said[2])]
+    )

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from selfprobe.stats.bradley_terry import MEAN_DEVIATION, QUANTILE, _design, _laplace, order
+from selfprobe.stats.bradley_terry import MEAN_DEVIATION, SCORE_QUANTILE, _design, _laplace, order
 
 
 def drawn(
@@ -60,7 +60,7 @@ def test_intervals_hold_the_scores_and_a_random_judge_gets_no_order() -> None:
     for _ in range(40):
         ours, theirs, won, u = drawn(rng)
         found = order(ours, theirs, won, prompt_count=15, real_count=15)
-        held.append(np.abs(found.scores - u) < QUANTILE * found.errors)
+        held.append(np.abs(found.scores - u) < SCORE_QUANTILE * found.errors)
         claimed += (
             order(ours, theirs, rng.random(len(ours)) < 0.5, prompt_count=15, real_count=15).p
             < 0.05
