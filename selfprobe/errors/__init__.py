@@ -48,6 +48,9 @@ class Interrupted(KeyboardInterrupt):
     """The user stopped a run; the message says what is done and how to go on."""
 
 
+NO_RUN_ENDED_WELL = "no run ended well; see above. The same command goes on"
+
+
 class NoLogs(InputError):
     """Files and folders hold no log of a study: a report leaves the study out."""
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 
 from selfprobe.errors import NoLogs
 from selfprobe.page import (
@@ -41,6 +40,7 @@ from selfprobe.papers.evaluation_awareness_printed import TABLE_1, printed_kappa
 from selfprobe.papers.exhibit import Exhibit, PaperResults, paper_page
 from selfprobe.papers.quote_rules import rates_by_quote_rule
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.awareness.figures import points_without_interval
 from selfprobe.studies.awareness.numbers import (
     MARGIN,
     AgainstPlacebo,
@@ -612,11 +612,11 @@ def error_by_turns(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Pictu
         errors = (rows.probability - (rows.truth == "evaluation")).abs().astype(float)
         mean_errors = errors.groupby(rows.turns.astype(float)).mean()
         name = f"{arm.method}, {short_names[arm.model]}"
-        lines[name] = (list(mean_errors.index), _points(mean_errors))
+        lines[name] = (list(mean_errors.index), points_without_interval(mean_errors))
         trend_name = f"its trend: r = {arm.trend.r:.2f}, {p_value(arm.trend.p)} by source"
         end_turns = [float(rows.turns.min()), float(rows.turns.max())]
         trend_errors = arm.trend.intercept + arm.trend.slope * np.array(end_turns)
-        lines[f"{name}, {trend_name}"] = (end_turns, _points(pd.Series(trend_errors)))
+        lines[f"{name}, {trend_name}"] = (end_turns, points_without_interval(trend_errors))
     if not lines:
         return None
     return curves(
@@ -629,7 +629,3 @@ def error_by_turns(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Pictu
         x_title="turns of the conversation",
         y_title="|P(evaluation) − label|",
     )
-
-
-def _points(values: "pd.Series[float]") -> list[Interval]:
-    return [Estimate(float(value), np.nan, np.nan, 0, "point") for value in values]

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from selfprobe.data import Table as DataTable
 from selfprobe.data.conversations import DEFAULT, conversations
 from selfprobe.data.prices import STATED_NUMBER_TOKENS, Cost
-from selfprobe.errors import NoLogs
+from selfprobe.errors import NO_RUN_ENDED_WELL, NoLogs
 from selfprobe.evalawareness_tasks.cue_removal import (
     CONTROLS,
     PARAPHRASE_PROMPT,
@@ -270,7 +270,7 @@ class Cues(Study):
         forms = form_rows(logs)
         asked_models = dict.fromkeys(form.model for form in forms)
         if not asked_models:
-            raise NoLogs("no run ended well; see above. The same command goes on")
+            raise NoLogs(NO_RUN_ENDED_WELL)
         asked_numbers = []
         run_by_identity = {run.identity: run for run in logs.runs.finished}
         run_by_name = {name: run_by_identity.get(key) for key, name in logs.names.items()}

@@ -21,7 +21,7 @@ from selfprobe.data.outcomes import (
     models_in,
 )
 from selfprobe.data.prices import Cost
-from selfprobe.errors import InputError, NoLogs
+from selfprobe.errors import NO_RUN_ENDED_WELL, InputError, NoLogs
 from selfprobe.errors.arguments import one_of
 from selfprobe.introspect_tasks.outcome import PROMPT, About, asked_of
 from selfprobe.logs import Identity, Runs
@@ -357,7 +357,7 @@ class Outcome(Study):
         """
         stated = stated_chances(logs)
         if not stated.chances:
-            raise NoLogs("no run ended well; see above. The same command goes on")
+            raise NoLogs(NO_RUN_ENDED_WELL)
         matrices = {question: cross_means(stated, question) for question in stated.questions}
         return OutcomeNumbers(all_facts(stated), matrices, stated)
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from selfprobe.data import Table as DataTable
 from selfprobe.data.conversations import DEFAULT, asked_at, transcript_rows
 from selfprobe.data.prices import STATED_NUMBER_TOKENS, Cost
-from selfprobe.errors import NoLogs
+from selfprobe.errors import NO_RUN_ENDED_WELL, NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
 from selfprobe.page import (
     MOST_FINDINGS,
@@ -197,7 +197,7 @@ class Turns(Study):
         answers, transcripts = turn_rows(logs)
         asked_models = dict.fromkeys(transcript.model for transcript in transcripts)
         if not asked_models:
-            raise NoLogs("no run ended well; see above. The same command goes on")
+            raise NoLogs(NO_RUN_ENDED_WELL)
         rng = np.random.default_rng(0)
         turn_curves = [turn_curve(answers, model, rng=rng) for model in asked_models]
         return TurnNumbers(turn_curves, answers, transcripts, logs)

@@ -101,7 +101,7 @@ def _roc_line(
     from sklearn.metrics import roc_curve
 
     false_alarms, hits, _ = roc_curve(labels == "evaluation", scores)
-    return list(false_alarms), _points(hits)
+    return list(false_alarms), points_without_interval(hits)
 
 
 def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Picture | None:
@@ -117,7 +117,7 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
         bins = rows_with_label.groupby(equal_mass(rows.probability, STATED_BINS))
         mean_probabilities = list(bins.probability.mean().astype(float))
         name = f"{arm[0]}{marks(arm)}, {names.get(arm[1], arm[1])}"
-        lines[name] = (mean_probabilities, _points(bins.positive.mean()))
+        lines[name] = (mean_probabilities, points_without_interval(bins.positive.mean()))
     return calibrated(
         "calibration",
         lines,
@@ -127,5 +127,6 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
     )
 
 
-def _points(values: "Iterable[float] | pd.Series[float]") -> list[Interval]:
+def points_without_interval(values: "Iterable[float] | pd.Series[float]") -> list[Interval]:
+    """Values of a line, as a figure takes them."""
     return [Estimate(float(value), np.nan, np.nan, 0, "point") for value in values]
