@@ -164,11 +164,14 @@ def effort_picture(
     places = [float(efforts.index(point.effort)) for point in pair_points]
     target, observer = pair_points[0].target, pair_points[0].observer
     pair_name = target if target == observer else f"{observer} on {target}"
+    direct_divergences = [point.kl_direct for point in pair_points]
+    predicted_divergences = [point.kl_predicted for point in pair_points]
+    effort_by_place = {float(place): effort for place, effort in enumerate(efforts)}
     return curves(
         stem,
         {
-            "KL(p‖p*), gut answer": (places, [point.kl_direct for point in pair_points]),
-            "KL(p‖p′), prediction": (places, [point.kl_predicted for point in pair_points]),
+            "KL(p‖p*), gut answer": (places, direct_divergences),
+            "KL(p‖p′), prediction": (places, predicted_divergences),
         },
         caption=(
             f"{pair_name}: how far the predicted and the gut answer are from the conclusion, by "
@@ -177,7 +180,7 @@ def effort_picture(
         x_title="effort of the reasoning",
         y_title="mean KL over dilemmas (nats)",
         title=cut_name(pair_name, longest=50),
-        ticks={float(place): effort for place, effort in enumerate(efforts)},
+        ticks=effort_by_place,
         alt=f"KL in nats. {'; '.join(map(_point_text, pair_points))}",
     )
 

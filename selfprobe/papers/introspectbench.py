@@ -1044,17 +1044,17 @@ def score_by_size(tasks: Sequence[TaskScores], parameters_by_model: Mapping[str,
 
 def _scaling_picture(rows: Sequence[ScaleRow]) -> Picture:
     places = [math.log10(row.parameters) for row in rows]
+    size_texts = [size_text(row.parameters) for row in rows]
+    own_scores = [row.own for row in rows]
+    observer_scores = [row.observer for row in rows]
     return plots.curves(
         "scaling",
-        {
-            "on itself": (places, [row.own for row in rows]),
-            "on the others": (places, [row.observer for row in rows]),
-        },
+        {"on itself": (places, own_scores), "on the others": (places, observer_scores)},
         caption=f"Score by the model's number of parameters, {rows[0].on}, 95 % intervals.",
         x_title="parameters",
         y_title="score",
         title=f"{rows[0].on}: score by size",
-        ticks={math.log10(row.parameters): size_text(row.parameters) for row in rows},
+        ticks=dict(zip(places, size_texts, strict=True)),
     )
 
 

@@ -560,15 +560,17 @@ def _above_zero_p(measured: Moments, places: _Places) -> FloatArray:
 def _without_likest_p(
     evidences: Sequence[_ScaleEvidence], places: _Places, noise_df: float
 ) -> FloatArray:
-    """p [R, model] of the self term without the pair that matters most; 0 without a likeness."""
-    least_likeness_z = np.min([evidence.likeness_z for evidence in evidences], axis=0)
-    least_z_without_pair = np.min([evidence.z_without_pair for evidence in evidences], axis=0)
-    is_like = _upper_tail(least_likeness_z, noise_df) * (len(places.models) - 1) < LIKENESS_P
-    p_without_pair = np.where(is_like, _upper_tail(least_z_without_pair, noise_df), 0)
-    largest_by_model = [
-        p_without_pair[:, places.targets == model].max(axis=1) for model in places.models
-    ]
-    return np.stack(largest_by_model, axis=1)
+    """p [R, model] of the self term without the pair that matters most, on the scale that says
+    least; 0 without a likeness.
+    """
+    likeness_z = np.min([evidence.likeness_z for evidence in evidences], axis=0)
+    self_term_z = np.min([evidence.z_without_pair for evidence in evidences], axis=0)
+    pairs_of_model = len(places.models) - 1
+    likeness_p = _upper_tail(likeness_z, noise_df) * pairs_of_model
+    is_alike = likeness_p < LIKENESS_P
+    pair_p = np.where(is_alike, _upper_tail(self_term_z, noise_df), 0)
+    model_p = [pair_p[:, places.targets == model].max(axis=1) for model in places.models]
+    return np.stack(model_p, axis=1)
 
 
 def _advantage_ends(

@@ -34,6 +34,7 @@ from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies import inside_numbers, inside_page, inside_turns
 from selfprobe.studies.inside_claims import (
     Baseline,
+    ProbeNumbers,
     ReadingEvidence,
     probe_numbers,
 )
@@ -115,6 +116,20 @@ class RowReadings:
     """Mean log-probability a token [row, text]."""
     totals: FloatArray
     """Log-probability [row, text]."""
+
+
+@dataclass(frozen=True)
+class SaidMeasures:
+    """What a model says, or almost says, of rows."""
+
+    scores: Mapping[str, FloatArray]
+    """Measure → its scores, [row]."""
+    placebos: Mapping[str, FloatArray | None]
+    """Measure → scores of its placebo, [row]; None of a monitor without one."""
+    masses: Mapping[str, Estimate]
+    """Measure → share of the probability on its answers, of those that have answers."""
+    monitor_by_place: Sequence[MonitorScores]
+    """The monitor by place along the reply."""
 
 
 class Inside(LocalStudy):
@@ -733,46 +748,12 @@ class Inside(LocalStudy):
         formats = np.array([row.format for row in rows])
         clusters = row_clusters(rows)
         baselines = self.text_readers(rows)
-        measures: dict[str, FloatArray] = {}
 
-        if self.saved_probe is None:
-            grid, grid_after_placebo = self.grids(self.read(self.judge, self.grid_texts).states)
-            if self.reads_untrained_copy:
-                baselines[Baseline.UNTRAINED.value] = self.untrained_scores(rows)
-            fitted = self.fit_probe(grid, readings.states[0], truth, baselines, formats, clusters)
-            measures[InsideMeasure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
-            measures[InsideMeasure.PROBE_AFTER_PLACEBO] = chosen_on(grid_after_placebo).score(
-                readings.states[1]
-            )
-        else:
-            fitted = _apply_saved(
-                self.saved_probe,
-                readings.states[0],
-                self.judge.block_numbers,
-                truth,
-                baselines,
-                formats,
-                clusters,
-            )
-            measures[InsideMeasure.PROBE_READING] = fitted.numbers.chosen.score(readings.states[0])
-
-        answer_count = sum(2 * len(method.answers) for method in ANSWER_METHODS.values())
-        first_placebo = 2 + answer_count
-        first_sentence = first_placebo + len(YES_NO_ANSWERS)
-        answers = answer_scores(readings.totals[:, 2:first_placebo])
-        placebo_totals = readings.totals[:, first_placebo:first_sentence]
-        placebo_answer = inside_numbers.answer_share(placebo_totals, len(YES_ANSWERS))
-        monitor_by_place = self.monitor_by_place(readings.log_probs[:, first_sentence:])
-        measures[InsideMeasure.MONITOR] = monitor_by_place[0].net
-        placebos: dict[InsideMeasure, FloatArray | None] = {
-            InsideMeasure.MONITOR: monitor_by_place[0].placebo
-        }
-        masses: dict[str, Estimate] = {}
-        for name, answer in answers.items():
-            measures[name] = answer.stated
-            placebos[name] = placebo_answer
-            masses[name] = clustered_mean(answer.mass, clusters.ids, unit=clusters.unit)
-
+        fitted, measures = self.probe_measures(
+            rows, readings.states, truth, baselines, formats, clusters
+        )
+        said_measures = self.said_measures(readings, clusters)
+        measures |= said_measures.scores
         numbers = {
             name: inside_numbers.over_baselines(scores, truth, baselines, formats, clusters)
             for name, scores in measures.items()
@@ -786,41 +767,83 @@ class Inside(LocalStudy):
         after_placebo = undefined("not read with a saved probe", unit=clusters.unit)
         if InsideMeasure.PROBE_AFTER_PLACEBO in numbers:
             after_placebo = numbers[InsideMeasure.PROBE_AFTER_PLACEBO].auroc
-        evidence_by_measure = {
-            name: ReadingEvidence(
-                reading, numbers[name], baseline_aurocs, answer_mass=masses.get(name)
-            )
-            for name, reading in READINGS.items()
-        }
-        evidence_by_measure[InsideMeasure.PROBE_READING] = replace(
-            evidence_by_measure[InsideMeasure.PROBE_READING],
-            probe=probe_numbers(fitted.numbers, after_placebo, is_saved=not self.grid_texts),
-        )
-        for name, placebo_scores in placebos.items():
-            placebo, lead = placebo_lead(truth, measures[name], placebo_scores, clusters)
-            evidence_by_measure[name] = replace(
-                evidence_by_measure[name], placebo=placebo, over_placebo=lead
-            )
+        probe = probe_numbers(fitted.numbers, after_placebo, is_saved=not self.grid_texts)
+        evidence = reading_evidence(numbers, baseline_aurocs, said_measures, probe, truth, clusters)
 
-        log_odds_scores = np.clip(fitted.scale * measures[InsideMeasure.PROBE_READING], -500, 500)
+        probe_scores = measures[InsideMeasure.PROBE_READING]
+        log_odds_scores = np.clip(fitted.scale * probe_scores, -500, 500)
         probabilities = 1 / (1 + np.exp(-log_odds_scores))
         wrapper_names = {text.wrapper for text in self.grid_texts}
         return InsideResults(
             state={**self.run_record, "set": self.table.name},
             rows=rows,
             fitted=fitted,
-            evidence=list(evidence_by_measure.values()),
+            evidence=evidence,
             numbers=numbers,
             baseline_aurocs=baseline_aurocs,
             measures=measures,
-            masses=masses,
-            monitor_by_place=monitor_by_place,
+            masses=said_measures.masses,
+            monitor_by_place=said_measures.monitor_by_place,
             calibration=ece(probabilities, truth, clusters.ids, unit=clusters.unit),
-            alarm_rates=inside_numbers.alarm_rates(
-                measures[InsideMeasure.PROBE_READING] > 0, truth, clusters
-            ),
+            alarm_rates=inside_numbers.alarm_rates(probe_scores > 0, truth, clusters),
             notes=limits_of_data(rows, wrapper_names, fitted=not self.probe),
         )
+
+    def probe_measures(
+        self,
+        rows: Sequence[Row],
+        states: FloatArray,
+        truth: BoolArray,
+        baselines: dict[str, FloatArray],
+        formats: Names,
+        clusters: Clusters,
+    ) -> tuple[FittedProbe, dict[str, FloatArray]]:
+        """The probe that is saved or fitted, and measure → its scores [row].
+
+        Args:
+            states: [reading, layer, row, d_model] of the rows.
+            baselines: Baseline → its score [row]; the untrained copy's is added where it was read.
+        """
+        if self.saved_probe is not None:
+            fitted = _apply_saved(
+                self.saved_probe,
+                states[0],
+                self.judge.block_numbers,
+                truth,
+                baselines,
+                formats,
+                clusters,
+            )
+            return fitted, {InsideMeasure.PROBE_READING: fitted.numbers.chosen.score(states[0])}
+
+        grid, grid_after_placebo = self.grids(self.read(self.judge, self.grid_texts).states)
+        if self.reads_untrained_copy:
+            baselines[Baseline.UNTRAINED.value] = self.untrained_scores(rows)
+        fitted = self.fit_probe(grid, states[0], truth, baselines, formats, clusters)
+        return fitted, {
+            InsideMeasure.PROBE_READING: fitted.numbers.chosen.score(states[0]),
+            InsideMeasure.PROBE_AFTER_PLACEBO: chosen_on(grid_after_placebo).score(states[1]),
+        }
+
+    def said_measures(self, readings: RowReadings, clusters: Clusters) -> SaidMeasures:
+        """What the rows' texts say: the monitor of sentences, and the answers."""
+        answer_count = sum(2 * len(method.answers) for method in ANSWER_METHODS.values())
+        first_placebo = 2 + answer_count
+        first_sentence = first_placebo + len(YES_NO_ANSWERS)
+        answers = answer_scores(readings.totals[:, 2:first_placebo])
+        placebo_totals = readings.totals[:, first_placebo:first_sentence]
+        placebo_answer = inside_numbers.answer_share(placebo_totals, len(YES_ANSWERS))
+        monitor_by_place = self.monitor_by_place(readings.log_probs[:, first_sentence:])
+
+        first_place = monitor_by_place[0]
+        scores: dict[str, FloatArray] = {InsideMeasure.MONITOR: first_place.net}
+        placebos: dict[str, FloatArray | None] = {InsideMeasure.MONITOR: first_place.placebo}
+        masses: dict[str, Estimate] = {}
+        for name, answer in answers.items():
+            scores[name] = answer.stated
+            placebos[name] = placebo_answer
+            masses[name] = clustered_mean(answer.mass, clusters.ids, unit=clusters.unit)
+        return SaidMeasures(scores, placebos, masses, monitor_by_place)
 
     def turn_results(self) -> TurnResults:
         """Numbers of what is in the folder of the turns of transcripts.
@@ -962,6 +985,10 @@ class Inside(LocalStudy):
             scores[name] = estimate.value
             scores[f"{name}_low"] = estimate.low
             scores[f"{name}_high"] = estimate.high
+        known_scores = {
+            name: float(score) for name, score in scores.items() if not math.isnan(score)
+        }
+        train_groups = dict.fromkeys(text.wrapper for text in self.grid_texts)
         card = Card(
             model=judge.name,
             revision=judge.revision,
@@ -971,11 +998,9 @@ class Inside(LocalStudy):
             data_hash=_hash_of(self.grid_texts),
             settings=PROMPT_PROBE_SETTINGS,
             split_seed=0,
-            train_groups=tuple(dict.fromkeys(text.wrapper for text in self.grid_texts)),
+            train_groups=tuple(train_groups),
             train_pairs=len(self.grid_texts) // 2,
-            test_scores={
-                name: float(score) for name, score in scores.items() if not math.isnan(score)
-            },
+            test_scores=known_scores,
             selfprobe=version("selfprobe"),
             system=judge.chat.system,
             template_arguments=dict(judge.chat.arguments),
@@ -990,6 +1015,38 @@ class Inside(LocalStudy):
         if isinstance(results, TurnResults):
             return inside_turns.turn_page(results)
         return inside_page.inside_page(results)
+
+
+def reading_evidence(
+    numbers: Mapping[str, OverBaselines],
+    baseline_aurocs: Mapping[str, Estimate],
+    said_measures: SaidMeasures,
+    probe: ProbeNumbers,
+    truth: BoolArray,
+    clusters: Clusters,
+) -> list[ReadingEvidence]:
+    """Evidence of each reading of which a claim is made.
+
+    Args:
+        numbers: Measure → its numbers on the set.
+        baseline_aurocs: Baseline → its AUROC.
+        probe: Numbers of the probe alone, for the reading of the state.
+        truth: Whether a row is an evaluation, [row].
+    """
+    evidence = []
+    for name, reading in READINGS.items():
+        reading_of_measure = ReadingEvidence(
+            reading, numbers[name], baseline_aurocs, answer_mass=said_measures.masses.get(name)
+        )
+        if name is InsideMeasure.PROBE_READING:
+            reading_of_measure = replace(reading_of_measure, probe=probe)
+        else:
+            placebo, lead = placebo_lead(
+                truth, said_measures.scores[name], said_measures.placebos[name], clusters
+            )
+            reading_of_measure = replace(reading_of_measure, placebo=placebo, over_placebo=lead)
+        evidence.append(reading_of_measure)
+    return evidence
 
 
 def _typed_option(name: str, value: object) -> str:

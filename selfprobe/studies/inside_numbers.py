@@ -65,7 +65,10 @@ class Grid:
 def grid_of_texts(texts: Sequence[Wrapped], states: States, *, layers: tuple[int, ...]) -> Grid:
     """The grid of wrapped texts, of their states [layer, row, d_model]."""
     column_names = ("wrapper", "text", "source", "format")
-    columns = {name: np.array([getattr(text, name) for text in texts]) for name in column_names}
+    columns = {}
+    for name in column_names:
+        values = [getattr(text, name) for text in texts]
+        columns[name] = np.array(values)
     truth = np.array([text.evaluation for text in texts])
     return Grid(states, truth, **columns, layers=layers)
 

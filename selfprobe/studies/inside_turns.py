@@ -368,12 +368,16 @@ def _turn_rows(turns: ReadableTurns) -> TurnRows:
         is_placebo_said = np.array(
             [turn in (transcript.placebo_said_turns or []) for transcript, turn in rows]
         )
+    transcript_ids = [transcript.id for transcript in row_transcripts]
+    sources = [transcript.source for transcript in row_transcripts]
+    are_real_use = [transcript.is_real_use for transcript in row_transcripts]
+    are_said = [turn in transcript.said_turns for transcript, turn in rows]
     return TurnRows(
-        transcript=np.array([transcript.id for transcript in row_transcripts]),
-        source=np.array([transcript.source for transcript in row_transcripts]),
-        is_real_use=np.array([transcript.is_real_use for transcript in row_transcripts]),
+        transcript=np.array(transcript_ids),
+        source=np.array(sources),
+        is_real_use=np.array(are_real_use),
         turn=np.array(row_turns),
-        is_said=np.array([turn in transcript.said_turns for transcript, turn in rows]),
+        is_said=np.array(are_said),
         is_placebo_said=is_placebo_said,
     )
 

@@ -334,13 +334,15 @@ def mean_evidence(subject: str, parts: Sequence[ProbeEvidence], mean: Any) -> Pr
     if len(shuffled_of_parts) == len(parts):
         weakest_shuffled = max(shuffled_of_parts, key=lambda shuffled: shuffled.p_value)
     no_measurements = [part.no_measurement for part in parts if part.no_measurement]
+    scores = [part.score for part in parts]
+    answer_masses = [part.answer_mass for part in parts]
     return ProbeEvidence(
         subject=subject,
         kind=parts[0].kind,
         metric=parts[0].metric,
-        score=mean([part.score for part in parts]),
+        score=mean(scores),
         leads=leads,
-        answer_mass=mean([part.answer_mass for part in parts]),
+        answer_mass=mean(answer_masses),
         shuffled=weakest_shuffled,
         no_measurement=no_measurements[0] if no_measurements else "",
         missing=missing,

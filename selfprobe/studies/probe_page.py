@@ -487,11 +487,10 @@ def _training_ends(table: pd.DataFrame) -> pd.DataFrame:
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """dataset, what, seconds, FLOPs, parameters as text."""
-    rows = table.assign(
-        seconds=[f"{seconds:.1f}" for seconds in table.seconds],
-        FLOPs=["" if math.isnan(flops) else f"{flops:.1e}" for flops in table.flops],
-        parameters=[f"{parameters:,}" for parameters in table.parameters],
-    )
+    seconds_texts = [f"{seconds:.1f}" for seconds in table.seconds]
+    flops_texts = ["" if math.isnan(flops) else f"{flops:.1e}" for flops in table.flops]
+    parameter_texts = [f"{parameters:,}" for parameters in table.parameters]
+    rows = table.assign(seconds=seconds_texts, FLOPs=flops_texts, parameters=parameter_texts)
     return rows[["dataset", "what", "seconds", "FLOPs", "parameters"]]
 
 

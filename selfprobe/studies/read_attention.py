@@ -25,14 +25,13 @@ from selfprobe.page import (
     p_value,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.columns import columns_of, rows_of_frame
+from selfprobe.page.columns import BLOCK_HEADING, columns_of, rows_of_frame
 from selfprobe.page.numerals import fixed, signed_number
 from selfprobe.page.plots import bar_rows, heat_map
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, p_of_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, largest_p
 from selfprobe.studies.read_lens import (
-    BLOCK_HEADING,
     COMPARED_ARMS,
     COMPARISON_HEADING,
     COMPARISON_TITLES,

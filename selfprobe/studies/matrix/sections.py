@@ -30,7 +30,7 @@ from selfprobe.scorers.frames import split
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import ABOVE_ALL_PAIRS
-from selfprobe.studies.matrix.advantage import SelfAdvantage
+from selfprobe.studies.matrix.advantage import ModelsTest, SelfAdvantage
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_name
 from selfprobe.studies.matrix.rows import (
     EFFECT,
@@ -498,64 +498,67 @@ def test_rows(analysis: Analysis) -> list[TestRow]:
 
 def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow]:
     assert task.capability is not None and task.test is not None
-    unit = unit_name(task.cluster_of_item)
-    total_if_wrong, total_if_right = task.worst
-    permutation = task.permutation
-    orders_text = f"{permutation.count} orders"
-    if permutation.exact:
-        orders_text += ", all of them"
     specific_note = "nothing could be taken off"
     if task.taken_off:
         specific_note = f"each score minus what {task.taken_off} reach"
     capability_note = "capability control"
     if not math.isnan(task.capability.low) and task.capability.reason:
         capability_note += f"; {task.capability.reason}"
-
-    def row(quantity: str, estimate: Estimate, note: str) -> TestRow:
-        return TestRow(task.task, quantity, estimate, math.nan, math.nan, note)
-
-    total = row(
-        "self advantage T",
-        advantage.total,
-        f"(trace − ΣA/M)/(M − 1), t interval over {advantage.total.n} {unit}s",
-    )
-    complete = row(
-        "T where every cell is scored",
-        task.complete,
-        (
-            f"{task.complete.n} {unit}s; if all that is unscored in these models' runs spoke "
-            f"against it T would be {number(total_if_wrong, 3)}, if for it "
-            f"{number(total_if_right, 3)}"
-        ),
-    )
-    permuted = row(
-        "permutation of observers",
-        undefined("a test alone"),
-        (
-            f"of the item-specific scores; {orders_text}; needs four models to reach .05, and more "
-            "where few of them have access"
-        ),
-    )
-    wilcoxon = row(
-        "Wilcoxon over models",
-        undefined("a test alone"),
-        (
-            f"0.021 in the paper, which names no test: {task.test.wins} of {task.test.n} models "
-            f"score higher on themselves{_all_decisions(task.task)}; skill not removed"
-        ),
-    )
     rows = [
-        replace(total, p=task.p, p_holm=task.p_holm),
-        row("T, item-specific", task.total_advantage, specific_note),
-        complete,
-        row("over like observers", task.capability, capability_note),
-        replace(permuted, p=permutation.p),
-        replace(wilcoxon, p=task.test.wilcoxon_p),
+        _total_row(task, advantage.total),
+        _row_without_p(task, "T, item-specific", task.total_advantage, specific_note),
+        _complete_cells_row(task),
+        _row_without_p(task, "over like observers", task.capability, capability_note),
+        _permutation_row(task),
+        _wilcoxon_row(task, task.test),
     ]
     for name, reason in task.reason_by_missing_baseline.items():
         note = f"not applied, so no claim asks for it: {reason}"
-        rows.append(row(f"over “{name}”", undefined("not applied"), note))
+        rows.append(_row_without_p(task, f"over “{name}”", undefined("not applied"), note))
     return rows
+
+
+def _row_without_p(task: TaskAnalysis, quantity: str, estimate: Estimate, note: str) -> TestRow:
+    return TestRow(task.task, quantity, estimate, math.nan, math.nan, note)
+
+
+def _total_row(task: TaskAnalysis, total: Estimate) -> TestRow:
+    unit = unit_name(task.cluster_of_item)
+    note = f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s"
+    return TestRow(task.task, "self advantage T", total, task.p, task.p_holm, note)
+
+
+def _complete_cells_row(task: TaskAnalysis) -> TestRow:
+    unit = unit_name(task.cluster_of_item)
+    total_if_wrong, total_if_right = task.worst
+    note = (
+        f"{task.complete.n} {unit}s; if all that is unscored in these models' runs spoke "
+        f"against it T would be {number(total_if_wrong, 3)}, if for it "
+        f"{number(total_if_right, 3)}"
+    )
+    return _row_without_p(task, "T where every cell is scored", task.complete, note)
+
+
+def _permutation_row(task: TaskAnalysis) -> TestRow:
+    permutation = task.permutation
+    orders_text = f"{permutation.count} orders"
+    if permutation.exact:
+        orders_text += ", all of them"
+    note = (
+        f"of the item-specific scores; {orders_text}; needs four models to reach .05, and more "
+        "where few of them have access"
+    )
+    row = _row_without_p(task, "permutation of observers", undefined("a test alone"), note)
+    return replace(row, p=permutation.p)
+
+
+def _wilcoxon_row(task: TaskAnalysis, test: ModelsTest) -> TestRow:
+    note = (
+        f"0.021 in the paper, which names no test: {test.wins} of {test.n} models "
+        f"score higher on themselves{_all_decisions(task.task)}; skill not removed"
+    )
+    row = _row_without_p(task, "Wilcoxon over models", undefined("a test alone"), note)
+    return replace(row, p=test.wilcoxon_p)
 
 
 def _all_decisions(task: str) -> str:
