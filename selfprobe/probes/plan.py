@@ -42,18 +42,19 @@ def plan_lines(rows: Iterable[PlanRow]) -> list[str]:
 
 
 def work_rows(
-    *, pending: str, weight_bytes: int, work_bytes: int, disk: str, duration: str
+    *, pending: str, weight_bytes: int, work_bytes: int, disk: str = "", duration: str
 ) -> list[PlanRow]:
     """Rows on what is still to be read by a loaded model, and what that takes.
 
     Args:
         pending: Text of what is still to be read.
         work_bytes: Memory besides the weights.
-        disk: Text of what is to be written.
+        disk: Text of what is to be written; "" where that is little, and has no row.
         duration: Text on how long it takes.
     """
     memory = f"weights {bytes_text(weight_bytes)}, about {bytes_text(work_bytes)} besides"
-    return [("To do", pending), ("Memory", memory), ("Disk", disk), ("Time", duration)]
+    disk_rows = [("Disk", disk)] if disk else []
+    return [("To do", pending), ("Memory", memory), *disk_rows, ("Time", duration)]
 
 
 @dataclass(frozen=True)

@@ -270,16 +270,15 @@ class Inject(LocalStudy):
     @property
     def needs_lines(self) -> list[str]:
         """Cells, tokens and time of what is still to be read."""
-        from selfprobe.probes.model import bytes_text
-        from selfprobe.probes.plan import duration_text
+        from selfprobe.probes.plan import duration_text, plan_lines, work_rows
 
         self.claim_folder(self.state, dry=True)
         judge, words = self.judge, self.words
         unread_cells = list(self._unread_cells())
         unread_plain = list(self._unread_plain())
         vectors = len(self.vector_labels)
-        rows = len(unread_cells) * vectors * self._rows_of_vector
-        tokens = (rows + len(unread_plain)) * self._row_tokens
+        row_count = len(unread_cells) * vectors * self._rows_of_vector
+        tokens = (row_count + len(unread_plain)) * self._row_tokens
         block_text = ", ".join(map(str, self.read_blocks))
         dose_text = ", ".join(f"{dose:g}" for dose in self.doses)
         lines = [
@@ -292,20 +291,25 @@ class Inject(LocalStudy):
         lines += [
             f"Cells (a block and a dose each): {len(self.cells)} (blocks {block_text}; doses {dose_text}) after "
             f"{count_text(self.notes, 'note')}",
-            f"To do: {tokens:,} tokens in {count_text(len(unread_cells), 'reading')} of "
-            f"{count_text(vectors, 'vector')} and {len(unread_plain)} without one",
         ]
+        pending_text = (
+            f"{tokens:,} tokens in {count_text(len(unread_cells), 'reading')} of "
+            f"{count_text(vectors, 'vector')} and {len(unread_plain)} without one"
+        )
         if not tokens:
-            return [*lines, "Time: nothing is left to read"]
+            nothing_rows = [("To do", pending_text), ("Time", "nothing is left to read")]
+            return [*lines, *plan_lines(nothing_rows)]
         seconds, cpu_seconds, memory = self._reading_cost(unread_cells, unread_plain)
         time_text = f"about {duration_text(seconds)}"
         if judge.device.type == "cpu":
             time_text += f", {duration_text(cpu_seconds)} of CPU time"
-        return [
-            *lines,
-            f"Memory: weights {bytes_text(judge.weight_bytes)}, and up to {bytes_text(memory)} while reading",
-            f"Time: {time_text} (measured on one question)",
-        ]
+        rows = work_rows(
+            pending=pending_text,
+            weight_bytes=judge.weight_bytes,
+            work_bytes=memory,
+            duration=f"{time_text} (measured on one question)",
+        )
+        return [*lines, *plan_lines(rows)]
 
     def _reading_cost(
         self,
@@ -463,7 +467,10 @@ class Inject(LocalStudy):
 
         conversations = [conversation for _, conversation in unread_plain]
         groups = read_together(conversations, self._rows_at_once)
-        return [[unread_plain[index] for index in group] for group in groups]
+        plain_groups = []
+        for group in groups:
+            plain_groups.append([unread_plain[index] for index in group])
+        return plain_groups
 
     def _read_plain(self, group: "Sequence[tuple[str, Conversation]]") -> None:
         """Read some notes together, without a vector."""
@@ -516,7 +523,10 @@ class Inject(LocalStudy):
             self._read_rows(conversation, injection, len(injection.vectors))
             for injection in self._injections(block, dose, note)
         ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        arrays: Arrays = {}
+        for name in parts[0]:
+            arrays[name] = np.concatenate([part[name] for part in parts])
+        return arrays
 
     def _read_rows(
         self, conversation: "Conversation", injection: "Injection | None", rows: int
@@ -562,22 +572,28 @@ class Inject(LocalStudy):
 
     @cached_property
     def _readings_without_reader(self) -> InjectionReadings:
-        words, notes = self.words, range(self.notes)
+        concepts = self.words.concepts
         stacked = self._stacked_cells
-        written = [f"written-{word}-{note}" for word in words.concepts for note in notes]
+        vector_names = [label.name for label in self.vector_labels]
+        vector_kinds = [label.kind.value for label in self.vector_labels]
+        clean_names = [f"clean-{number}" for number in range(len(prompts.NOTES))]
+        odd_names = [f"odd-{number}" for number in range(len(prompts.ODD_NOTES))]
+        written_names = []
+        for word in concepts:
+            written_names += [f"written-{word}-{note}" for note in range(self.notes)]
         return InjectionReadings(
             model=cut_name(self.judge.name),
-            concepts=words.concepts,
-            vector_names=tuple(label.name for label in self.vector_labels),
-            vector_kinds=tuple(label.kind.value for label in self.vector_labels),
+            concepts=concepts,
+            vector_names=tuple(vector_names),
+            vector_kinds=tuple(vector_kinds),
             cells=self.cells,
             log_odds=stacked("log_odds"),
             masses=stacked("masses"),
             names=stacked("names"),
             neutral=stacked("neutral"),
-            clean=self._plain([f"clean-{number}" for number in range(len(prompts.NOTES))]),
-            odd=self._plain([f"odd-{number}" for number in range(len(prompts.ODD_NOTES))]),
-            written=self._plain(written),
+            clean=self._plain(clean_names),
+            odd=self._plain(odd_names),
+            written=self._plain(written_names),
         )
 
     def _stacked_cells(self, name: str) -> Any:
@@ -594,22 +610,21 @@ class Inject(LocalStudy):
     def _sentence_readings(self) -> SentenceReadings:
         concepts = self.words.concepts
         clean = [self._stored(f"clean-{note}") or {} for note in range(self.notes)]
-        written = [
-            [self._stored(f"written-{word}-{note}") or {} for note in range(self.notes)]
-            for word in concepts
-        ]
+        clean_log_probs = [reading["log_probs"][0] for reading in clean]
+        clean_masses = [reading["masses"][0] for reading in clean]
+        written_log_probs = []
+        for word in concepts:
+            written = [self._stored(f"written-{word}-{note}") or {} for note in range(self.notes)]
+            written_log_probs.append([reading["log_probs"][0] for reading in written])
         return SentenceReadings(
             model=cut_name(self.judge.name),
             concepts=concepts,
             cells=self.cells,
             log_probs=self._by_sentence("log_probs"),
             masses=self._by_sentence("masses"),
-            clean_log_probs=np.array([reading["log_probs"][0] for reading in clean], dtype=float),
-            clean_masses=np.array([reading["masses"][0] for reading in clean], dtype=float),
-            written_log_probs=np.array(
-                [[reading["log_probs"][0] for reading in readings] for readings in written],
-                dtype=float,
-            ),
+            clean_log_probs=np.array(clean_log_probs, dtype=float),
+            clean_masses=np.array(clean_masses, dtype=float),
+            written_log_probs=np.array(written_log_probs, dtype=float),
             written_sentences=np.arange(len(concepts)) % prompts.SENTENCE_COUNT,
         )
 
@@ -623,10 +638,11 @@ class Inject(LocalStudy):
 
     def _plain(self, names: Sequence[str]) -> PlainReadings:
         arrays = [self._stored(name) or {} for name in names]
-        fields = ("log_odds", "masses", "names", "neutral")
-        return PlainReadings(
-            *(np.array([array[field][0] for array in arrays], dtype=float) for field in fields)
-        )
+        columns = []
+        for field in ("log_odds", "masses", "names", "neutral"):
+            first_rows = [array[field][0] for array in arrays]
+            columns.append(np.array(first_rows, dtype=float))
+        return PlainReadings(*columns)
 
     def folder_content(self) -> "FolderContents":
         """What is in the folder."""

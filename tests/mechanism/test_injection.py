@@ -365,7 +365,7 @@ def test_the_plan_says_what_is_held_beside_the_weights_and_the_cpu_time(tmp_path
     vars(study)["judge"] = plain_llama()
     plan_lines = study.plan().lines
     [memory] = [line for line in plan_lines if line.startswith("Memory")]
-    assert "weights" in memory and memory.endswith("while reading")
+    assert memory.startswith("Memory: weights ") and memory.endswith(" besides")
     assert plan_lines[-1].startswith("Time: about ")
     assert plan_lines[-1].endswith(" of CPU time (measured on one question)")
 
