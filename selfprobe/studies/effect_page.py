@@ -515,7 +515,8 @@ def _power_note(effects: RunEffects) -> list[str]:
     """
     contrasts = effects.facts.contrasts
     unshown = [contrast for contrast in contrasts if not is_score_changed(contrast)]
-    detectable = [contrast.score.detectable(len(contrasts)) for contrast in unshown]
+    comparisons = effects.facts.comparisons
+    detectable = [contrast.score.detectable(comparisons) for contrast in unshown]
     if not detectable or any(math.isnan(effect) for effect in detectable):
         return []
     largest = max(detectable)
