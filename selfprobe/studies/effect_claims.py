@@ -627,7 +627,7 @@ def _unseen_items_check(rare: RareItems) -> Check:
     undone = undefined("", n=rare.items, unit="item", value=rare.undone)
     if rare.is_beyond_unseen:
         return Check("unseen_items", undone, Outcome.HOLDS)
-    remedy = "add items"
+    remedy = ""
     if math.isfinite(rare.items_beyond_unseen):
         remedy = f"take {rounded_up(rare.items_beyond_unseen):,} items"
     return Check("unseen_items", undone, Outcome.OPEN, remedy=remedy)
