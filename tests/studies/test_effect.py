@@ -779,7 +779,23 @@ def test_a_model_that_says_the_same_of_all_samples_has_no_difference() -> None:
     row = statement_row(run_of_samples([*samples, sample_of_item(8, math.nan, 0.0)]))
     assert row.says_test.value == 1.0 and math.isnan(row.says_use.value)
     assert math.isnan(row.difference.value)
-    assert row.difference.reason == "nothing was scored"
+    assert row.says_use.reason == row.difference.reason == "it never said so"
+
+
+@pytest.mark.parametrize(
+    ("stated", "scored", "reason"),
+    [
+        (math.nan, 1.0, "P(evaluation) was not read"),
+        (0.1, 1.0, "it never said so"),
+        (0.9, math.nan, "nothing was scored"),
+    ],
+)
+def test_a_statement_without_a_score_has_its_own_reason(
+    stated: float, scored: float, reason: str
+) -> None:
+    row = statement_row(run_of_samples([sample_of_item(n, stated, scored) for n in range(8)]))
+    assert math.isnan(row.says_test.value) and row.says_test.reason == reason
+    assert row.difference.reason == reason
 
 
 # ---- kinds of evaluation
