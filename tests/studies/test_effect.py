@@ -1112,6 +1112,16 @@ def test_agreement_of_kinds_is_corrected_over_models() -> None:
     ]
 
 
+def test_remedies_count_the_comparisons_that_the_plan_counts() -> None:
+    facts_of_one = kind_facts(items=8)
+    assert facts_of_one.comparisons == 4 and facts_of_one.kinds is not None
+    facts_of_three = corrected_facts([facts_of_one] * 3)[0]
+    assert facts_of_three.comparisons == 3 * 4 and facts_of_three.kinds is not None
+    assert (facts_of_one.kinds.comparisons, facts_of_three.kinds.comparisons) == (1, 3)
+    claim = kinds_claim(facts_of_three, "m/a")
+    assert "add items: 9 are the least" in claim_clause(claim, EFFECT_WORDS)
+
+
 def test_cochrans_q_of_two_arms_is_the_paired_signs_test_of_their_difference() -> None:
     changes = np.array([[0.5, 0.1], [0.2, 0.1], [0.4, 0.3], [0.6, 0.2], [0.3, 0.1], [0.2, 0.0]])
     q, p = disagreement(changes, np.arange(6))
