@@ -413,9 +413,10 @@ def _signed_totals(sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
 
     Sizes that are equal are one binomial: where signs decide, all but a few items moved alike.
     """
-    totals = np.zeros(1)
-    chances = np.ones(1)
-    for size, count in zip(*np.unique(sizes.round(SUM_DIGITS), return_counts=True), strict=True):
+    totals: FloatArray = np.zeros(1)
+    chances: FloatArray = np.ones(1)
+    distinct_sizes, size_counts = np.unique(sizes.round(SUM_DIGITS), return_counts=True)
+    for size, count in zip(distinct_sizes, size_counts, strict=True):
         if len(totals) * (count + 1) > MOST_COUNTED_TOTALS:
             return None
         negative_counts = np.arange(count + 1)
@@ -429,7 +430,7 @@ def _signed_totals(sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         all_totals = np.add.outer(totals, size_totals).ravel().round(SUM_DIGITS)
         all_chances = np.multiply.outer(chances, size_chances).ravel()
         totals, total_of_each = np.unique(all_totals, return_inverse=True)
-        chances = np.bincount(total_of_each, all_chances)
+        chances = np.bincount(total_of_each, weights=all_chances).astype(float)
     return totals, chances
 
 
