@@ -35,6 +35,8 @@ from selfprobe.page import (
     percent,
     render,
 )
+from selfprobe.page.plots import interval_rows
+from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.report import report_page as report
@@ -446,6 +448,39 @@ def test_the_first_screen_has_the_answer_and_little_else(
     assert [
         p for p in shown["ps"] if len(p.partition("e")[0].replace(".", "").lstrip("0")) > 2
     ] == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_a_long_first_table_has_its_filter_above_it_and_all_of_its_columns(
+    width: int, height: int, address: str, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "model": f"openai-api/local/m{number}",
+            "answer": "Cannot tell",
+            "arm": "hint: a safety test",
+            "score changes by": "−0.10 [−0.26, +0.06]",
+            "p (Holm)": "1.0",
+        }
+        for number in range(16)
+    ]
+    columns = [Column(title, title) for title in rows[0]]
+    picture = interval_rows(
+        "arms", {"a": {"m": Estimate(0.5, 0.4, 0.6, 9, "item")}}, caption="x", axis="x"
+    )
+    page = Page("Q", answer="Yes: it is so.", picture=picture, table=Table(rows, columns))
+    (tmp_path / "page.html").write_text(render(page, str(tmp_path)), "utf-8")
+    script = """
+  const box = page.querySelector("input[type=search]").getBoundingClientRect(), shown = page.querySelector("table").getBoundingClientRect();
+  out.box = { bottom: box.bottom, left: box.left }; out.shown = { top: shown.top, left: shown.left };
+  document.getElementById("out")"""
+    text = FIRST.replace("WIDTH", str(width)).replace("HEIGHT", str(height))
+    text = text.replace('\n  document.getElementById("out")', script)
+    (tmp_path / "measure.html").write_text(text, "utf-8")
+    shown = measured(address, tmp_path)
+    assert shown["cut"] <= 0 and shown["opened"] <= width, shown
+    assert shown["box"]["bottom"] <= shown["shown"]["top"] + 1
+    assert abs(shown["box"]["left"] - shown["shown"]["left"]) <= 1
 
 
 def test_the_example_fits_a_telephone_and_runs_nothing_but_its_own_script(

@@ -41,6 +41,6 @@ for (const table of document.querySelectorAll("table")) {
     const filter = Object.assign(document.createElement("input"), { type: "search", placeholder: "show rows with …" });
     filter.setAttribute("aria-label", "show rows with");
     filter.addEventListener("input", () => rows.forEach((row) => { row.hidden = !row.textContent.toLowerCase().includes(filter.value.toLowerCase()); }));
-    table.parentElement.before(filter);
+    table.before(filter);
   }
 }

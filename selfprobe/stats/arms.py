@@ -41,6 +41,14 @@ MOST_ENUMERATED_CLUSTERS = 13
 """Largest number of clusters of which every choice of signs is counted; of more, some are drawn."""
 ARM_SIGN_DRAWS = 4095
 """Number of draws of signs."""
+FURTHER_SIGN_ROUNDS = 32
+"""Number of times that as many are drawn again where none was as large as what was seen: p would else
+say no more than 1 in 4,096.
+"""
+MOST_COUNTED_TOTALS = 250_000
+"""Largest number of totals of signed sums that are counted one by one."""
+SUM_DIGITS = 9
+"""Number of decimals to which sums that are equal but for rounding are equal."""
 SUM_TIE = 1e-9
 """Largest difference of sums that is rounding error."""
 MOST_COUNTED_ITEMS = 200
@@ -385,20 +393,83 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
     sums = np.asarray(cluster_sums, dtype=float)
     if len(sums) < FEWEST_SIGNED_CLUSTERS:
         return math.nan
-    moved = sums[np.abs(sums) > SUM_TIE]
+    moved = np.abs(sums[np.abs(sums) > SUM_TIE])
     if not len(moved):
         return 1.0
-    totals = np.abs(_choices_of_signs(len(moved)) @ moved)
-    return float((totals >= totals[0] - SUM_TIE * len(moved)).mean())
+    observed_total = abs(float(sums.sum()))
+    tie = SUM_TIE * len(moved)
+    counted = _signed_totals(moved)
+    if counted is not None:
+        totals, chances = counted
+        return min(1.0, float(chances[np.abs(totals) >= observed_total - tie].sum()))
+
+    signed_sums = sums[np.abs(sums) > SUM_TIE]
+    return _share_as_large(lambda signs: np.abs(signs @ signed_sums), len(moved), tie)
+
+
+def _signed_totals(sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Every total that `sizes  # [cluster]` have under signs by chance, and its chance, [total]; None
+    where they are too many.
+
+    Sizes that are equal are one binomial: where signs decide, all but a few items moved alike.
+    """
+    totals: FloatArray = np.zeros(1)
+    chances: FloatArray = np.ones(1)
+    distinct_sizes, size_counts = np.unique(sizes.round(SUM_DIGITS), return_counts=True)
+    for size, count in zip(distinct_sizes, size_counts, strict=True):
+        if len(totals) * (count + 1) > MOST_COUNTED_TOTALS:
+            return None
+        negative_counts = np.arange(count + 1)
+        size_totals = size * (count - 2 * negative_counts)
+        log_ways = (
+            special.gammaln(count + 1)
+            - special.gammaln(negative_counts + 1)
+            - special.gammaln(count - negative_counts + 1)
+        )
+        size_chances = np.exp(log_ways - count * math.log(2))
+        all_totals = np.add.outer(totals, size_totals).ravel().round(SUM_DIGITS)
+        all_chances = np.multiply.outer(chances, size_chances).ravel()
+        totals, total_of_each = np.unique(all_totals, return_inverse=True)
+        chances = np.bincount(total_of_each, weights=all_chances).astype(float)
+    return totals, chances
+
+
+def _share_as_large(
+    statistic: Callable[[FloatArray], FloatArray], clusters: int, tie: float
+) -> float:
+    """Share of choices of signs whose statistic is as large as that of what was seen.
+
+    Args:
+        statistic: Function of signs, [choice, cluster], that gives its value of each choice.
+        clusters: Number of clusters.
+        tie: Largest difference of values that is rounding error.
+    """
+    values = statistic(_choices_of_signs(clusters))
+    observed = values[0]
+    as_large = int((values >= observed - tie).sum())
+    if as_large > 1 or clusters <= MOST_ENUMERATED_CLUSTERS:
+        return as_large / len(values)
+
+    choices = 1
+    for seed in range(1, FURTHER_SIGN_ROUNDS + 1):
+        further_values = statistic(_drawn_signs(clusters, seed=seed))
+        as_large += int((further_values >= observed - tie).sum())
+        choices += len(further_values)
+    return as_large / choices
 
 
 def _choices_of_signs(clusters: int) -> FloatArray:
     """Signs of so many clusters, [choice, cluster]: every choice or some drawn; first all of 1."""
     if clusters <= MOST_ENUMERATED_CLUSTERS:
         return np.array(list(product((1.0, -1.0), repeat=clusters)))
-    signs = np.random.default_rng(0).choice((1.0, -1.0), size=(ARM_SIGN_DRAWS + 1, clusters))
+    signs = _drawn_signs(clusters, seed=0)
     signs[0] = 1.0
     return signs
+
+
+def _drawn_signs(clusters: int, *, seed: int) -> FloatArray:
+    """Signs of so many clusters by chance, [draw, cluster]."""
+    return np.random.default_rng(seed).choice((1.0, -1.0), size=(ARM_SIGN_DRAWS + 1, clusters))
 
 
 def disagreement(
@@ -429,12 +500,16 @@ def disagreement(
     sizes = np.sqrt((cluster_sums**2).sum(axis=0))
     scaled_sums = cluster_sums / np.where(sizes > SUM_TIE, sizes, math.inf)
     expected_share = (arm_count - 1) / arm_count
-    totals = _choices_of_signs(cluster_count) @ scaled_sums
-    q_of_signs = expected_share * (totals**2).sum(axis=1)
-    q = undefined("", n=cluster_count, unit=unit, value=float(q_of_signs[0]))
+
+    def q_of_signs(signs: FloatArray) -> FloatArray:
+        totals = signs @ scaled_sums
+        return np.asarray(expected_share * (totals**2).sum(axis=1))
+
+    observed_q = float(q_of_signs(np.ones((1, cluster_count)))[0])
+    q = undefined("", n=cluster_count, unit=unit, value=observed_q)
     if cluster_count < FEWEST_SIGNED_CLUSTERS:
         return q, math.nan
-    return q, float((q_of_signs >= q_of_signs[0] - SUM_TIE).mean())
+    return q, _share_as_large(q_of_signs, cluster_count, SUM_TIE)
 
 
 # ---- items that are too rare for a mean

@@ -400,7 +400,7 @@ class Noticing(Study):
     def _power_line(self, item_counts: Mapping[str, int]) -> str:
         """The effect that so many items, or clusters, can show by the test that decides."""
         compared_arms = [arm for arm, count in item_counts.items() if arm in CONTROL and count]
-        test_count = max(1, len(compared_arms))
+        test_count = max(1, len(compared_arms) * len(self.models))
         unit_counts = [self._unit_count(arm) for arm in compared_arms]
         fewest_units = min(unit_counts, default=len(self.items_run))
         units_text = count_text(fewest_units, self.cluster or "item")

@@ -60,9 +60,9 @@ def _share_text(estimate: Estimate) -> str:
 
 
 EFFECT_WORDS = ClaimWords(
-    yes="scores {way} by {effect} {where} ({competitor}), and P(evaluation) {moves}",
+    yes="scores {way} by {effect} {where} ({reference}), and P(evaluation) {moves}",
     no=(
-        "changes its score by less than {smallest} {where} ({effect}; {competitor}), although "
+        "changes its score by less than {smallest} {where} ({effect}; {reference}), although "
         "P(evaluation) {moves}"
     ),
     explained="changes its score no more than {competitor}",
@@ -97,7 +97,7 @@ EFFECT_WORDS = ClaimWords(
             "is not shown to leave as much unanswered for {largest_answer_change}: {difference}"
         ),
         "kinds_noticed": "is not shown to expect {least_noticed}: P(evaluation) {difference}",
-        "kinds_agree": "has no one answer: kinds {disagree}, from {lowest} to {highest}",
+        "kinds_agree": "has no one answer: {disagreement}",
         "one_way": "is not shown to be moved one way by each kind: {least_sure_direction} {difference}",
     },
     units={
@@ -164,7 +164,8 @@ def claim_of(facts: ScoreFacts, subject: str) -> Claim:
 def kinds_claim(facts: ScoreFacts, subject: str) -> Claim:
     """The claim that a hint at an evaluation changes the score of a task, of whatever kind.
 
-    No takes every kind: a mean of 0 may hide kinds that pull apart.
+    No takes every kind: a mean of 0 may hide kinds that pull apart. Where they do not agree, nothing
+    is said of their mean.
 
     Args:
         facts: Its numbers.
@@ -178,7 +179,13 @@ def kinds_claim(facts: ScoreFacts, subject: str) -> Claim:
         return Claim(subject, effect, (check,), facts.smallest)
 
     checks = _kinds_checks(facts, facts.kinds)
-    effect = _kinds_effect(facts, facts.kinds, checks)
+    is_readable = all(
+        check.outcome is Outcome.HOLDS for check in checks if check.name not in OUTCOMES_OF_KINDS
+    )
+    if facts.kinds.may_be_pooled:
+        effect = _pooled_effect(facts, facts.kinds.contrast, is_readable=is_readable)
+    else:
+        effect = _largest_kind_effect(facts, is_readable=is_readable)
     return Claim(subject, effect, checks, facts.smallest, _kinds_details(facts, facts.kinds))
 
 
@@ -186,65 +193,117 @@ def _kinds_checks(facts: ScoreFacts, kinds: PooledKinds) -> tuple[Check, ...]:
     contrasts = facts.kind_contrasts
     pooled = kinds.contrast
     direction = _direction(pooled)
+    least_scored = _least_scored(contrasts)
+    largest_answer_change = _largest_answer_change(contrasts)
+    least_noticed = _least_noticed(contrasts)
     named_checks = {
         "kinds_asked": Check("kinds_asked", _kind_count(facts), Outcome.HOLDS),
-        "kinds_scored": _scored_check(_least_scored(contrasts)),
-        "kinds_answered": _answers_check(_largest_answer_change(contrasts), facts.smallest),
-        "kinds_noticed": _notices_check(
-            _least_noticed(contrasts), len(contrasts), stronger="take a model that believes it"
+        "kinds_scored": _of_kind(_scored_check(least_scored), least_scored),
+        "kinds_answered": _of_kind(
+            _answers_check(largest_answer_change, facts.smallest), largest_answer_change
+        ),
+        "kinds_noticed": _of_kind(
+            _notices_check(
+                least_noticed, facts.comparisons, stronger="take a model that believes it"
+            ),
+            least_noticed,
         ),
         "room": _room_check(pooled),
         "kinds_agree": _kinds_agree_check(kinds),
-        "score_changes": _score_check(pooled, facts, tests=1),
-        "unseen_items": _unseen_items_check(pooled.rare),
-        "even_changes": _even_changes_check(pooled.rare, pooled.score.estimate),
-        "one_way": _one_way_check(_least_sure(contrasts, direction), direction),
     }
+    if kinds.may_be_pooled:
+        remedy = _more_items_of_kinds(facts, kinds)
+        named_checks["score_changes"] = _score_check(pooled, remedy)
+        named_checks["unseen_items"] = _unseen_items_check(pooled.rare)
+        named_checks["even_changes"] = _even_changes_check(pooled.rare, pooled.score.estimate)
+    named_checks["one_way"] = _one_way_check(facts, kinds, direction)
     return tuple(replace(check, name=name) for name, check in named_checks.items())
 
 
-def _kinds_effect(facts: ScoreFacts, kinds: PooledKinds, checks: Sequence[Check]) -> Estimate:
+def _of_kind(check: Check, contrast: ArmContrast) -> Check:
+    """The check, with the kind that its number is of."""
+    return replace(check, compared_with=f"the irrelevant line for {KIND_NAMES[contrast.arm]}")
+
+
+def _pooled_effect(facts: ScoreFacts, pooled: ArmContrast, *, is_readable: bool) -> Estimate:
     """Size of the mean change; without an interval where it does not bound what every kind does."""
-    effect = size_of(kinds.contrast.score.estimate)
-    premises = [check for check in checks if check.name not in OUTCOMES_OF_KINDS]
-    is_informative = all(check.outcome is Outcome.HOLDS for check in premises)
-    is_each_bounded = all(
-        size_of(contrast.score.estimate).high < facts.smallest
-        and contrast.rare.hidden < facts.smallest
-        for contrast in facts.kind_contrasts
-    )
+    effect = size_of(pooled.score.estimate)
     is_bounded = effect.high < facts.smallest
-    if not is_informative or (is_bounded and not is_each_bounded):
+    if not is_readable or (is_bounded and not _is_each_kind_bounded(facts)):
         reason = "no bound on what every kind does"
         return undefined(reason, n=effect.n, unit=effect.unit, value=effect.value)
     return effect
 
 
+def _largest_kind_effect(facts: ScoreFacts, *, is_readable: bool) -> Estimate:
+    """Size of the change under the kind that may matter most, where every kind is bounded: no mean
+    stands for kinds that do not agree.
+    """
+    largest = size_of(_largest_kind(facts.kind_contrasts).score.estimate)
+    if is_readable and _is_each_kind_bounded(facts):
+        return largest
+    return undefined("kinds do not agree", n=largest.n, unit=largest.unit)
+
+
+def _largest_kind(contrasts: Sequence[ArmContrast]) -> ArmContrast:
+    """The kind whose interval holds the largest change."""
+    return max(contrasts, key=lambda contrast: size_of(contrast.score.estimate).high)
+
+
+def _is_each_kind_bounded(facts: ScoreFacts) -> bool:
+    """Whether no kind changes the score by as much as matters, unseen items included."""
+    return all(
+        size_of(contrast.score.estimate).high < facts.smallest
+        and contrast.rare.hidden < facts.smallest
+        for contrast in facts.kind_contrasts
+    )
+
+
 def _kinds_details(facts: ScoreFacts, kinds: PooledKinds) -> dict[str, str]:
     """Slots of the study's words."""
     contrasts = facts.kind_contrasts
-    pooled = kinds.contrast
-    direction = _direction(pooled)
-    contrasts_by_change = sorted(contrasts, key=lambda contrast: contrast.score.estimate.value)
-    lowest, highest = contrasts_by_change[0], contrasts_by_change[-1]
-    disagreement_words = "are not shown to agree"
-    if kinds.is_shown_to_differ:
-        has_two_ways = lowest.score.estimate.value < 0 < highest.score.estimate.value
-        disagreement_words = "pull apart" if has_two_ways else "differ"
-    return {
-        "way": "higher" if direction > 0 else "lower",
-        "where": "over all hints",
-        "moves": moves_text(pooled.cause.estimate),
+    direction = _direction(kinds.contrast)
+    least_noticed = _least_noticed(contrasts)
+    details = {
         "control": CONTROL_NAMES[PLACEBOS],
-        **_edge_details(pooled),
+        **_edge_details(kinds.contrast),
         "least_scored": KIND_NAMES[_least_scored(contrasts).arm],
         "largest_answer_change": KIND_NAMES[_largest_answer_change(contrasts).arm],
-        "least_noticed": KIND_NAMES[_least_noticed(contrasts).arm],
+        "least_noticed": KIND_NAMES[least_noticed.arm],
         "least_sure_direction": KIND_NAMES[_least_sure(contrasts, direction).arm],
-        "disagree": disagreement_words,
-        "lowest": _kind_change(lowest),
-        "highest": _kind_change(highest),
+        "disagreement": _disagreement_text(contrasts, kinds),
     }
+    if kinds.may_be_pooled:
+        details["way"] = "higher" if direction > 0 else "lower"
+        details["where"] = "over all hints"
+        details["moves"] = moves_text(kinds.contrast.cause.estimate)
+        details["reference"] = _control_text(kinds.contrast)
+    else:
+        details["way"] = "otherwise"
+        details["where"] = "under every hint"
+        details["moves"] = f"{moves_text(least_noticed.cause.estimate)} or more"
+        details["reference"] = f"for {KIND_NAMES[_largest_kind(contrasts).arm]}"
+    return details
+
+
+def _extremes_text(contrasts: Sequence[ArmContrast]) -> str:
+    """The kinds with the lowest and the highest change."""
+    by_change = sorted(contrasts, key=lambda contrast: contrast.score.estimate.value)
+    return f"from {_kind_change(by_change[0])} to {_kind_change(by_change[-1])}"
+
+
+def _disagreement_text(contrasts: Sequence[ArmContrast], kinds: PooledKinds) -> str:
+    """In what way kinds do not agree."""
+    if kinds.odd_placebo:
+        change = WRITE_SIGNED(kinds.odd_placebo.change.estimate)
+        kind_name = KIND_NAMES[kinds.odd_placebo.kind]
+        return f"the irrelevant line for {kind_name} alone moves its score, by {change}"
+    changes = [contrast.score.estimate.value for contrast in contrasts]
+    disagreement_words = "are not shown to agree"
+    if kinds.is_shown_to_differ:
+        has_two_ways = min(changes) < 0 < max(changes)
+        disagreement_words = "pull apart" if has_two_ways else "differ"
+    return f"kinds {disagreement_words}, {_extremes_text(contrasts)}"
 
 
 def _edge_details(contrast: ArmContrast) -> dict[str, str]:
@@ -314,6 +373,9 @@ def _kinds_agree_check(kinds: PooledKinds) -> Check:
     elif kinds.is_shown_to_differ:
         outcome = Outcome.FAILS
         remedy = "read each kind by itself"
+    elif kinds.odd_placebo:
+        outcome = Outcome.OPEN
+        remedy = "read the kinds' scores"
     elif not kinds.may_be_pooled:
         outcome = Outcome.OPEN
         remedy = f"add {plural(kinds.disagreement.unit)}"
@@ -329,24 +391,51 @@ def _p_of_direction(contrast: ArmContrast, direction: int) -> float:
     return two_sided_p / 2 if is_that_way else 1 - two_sided_p / 2
 
 
-def _one_way_check(contrast: ArmContrast, direction: int) -> Check:
+def _one_way_check(facts: ScoreFacts, kinds: PooledKinds, direction: int) -> Check:
     """The requirement that even the kind that follows the others least is shown to change the score
     as they do.
 
     Args:
-        contrast: That kind.
+        facts: Its numbers.
+        kinds: All kinds together.
         direction: 1 where the mean over all kinds rises, -1 where it falls.
     """
-    change = contrast.score.estimate
+    contrast = _least_sure(facts.kind_contrasts, direction)
     p_of_direction = _p_of_direction(contrast, direction)
-    is_shown = p_of_direction < ALPHA
-    return Check(
-        "one_way",
-        change,
-        Outcome.HOLDS if is_shown else Outcome.OPEN,
-        p_value=p_of_direction,
-        remedy="" if is_shown else f"add {plural(change.unit)}",
+    outcome = Outcome.HOLDS if p_of_direction < ALPHA else Outcome.OPEN
+    if _is_shown_both_ways(facts.kind_contrasts):
+        outcome = Outcome.FAILS
+    remedy = ""
+    if outcome is Outcome.OPEN and kinds.may_be_pooled:
+        remedy = _one_way_remedy(contrast, direction, facts.smallest)
+    check = Check(
+        "one_way", contrast.score.estimate, outcome, p_value=p_of_direction, remedy=remedy
     )
+    return _of_kind(check, contrast)
+
+
+def _is_shown_both_ways(contrasts: Sequence[ArmContrast]) -> bool:
+    """Whether one kind is shown to raise the score, and another to lower it."""
+    changes = [
+        contrast.score.estimate.value for contrast in contrasts if is_score_changed(contrast)
+    ]
+    return bool(changes) and min(changes) < 0 < max(changes)
+
+
+def _one_way_remedy(contrast: ArmContrast, direction: int, smallest: float) -> str:
+    """Items that would show the change under one kind; "" where it is shown to be too small to
+    matter, or to go the other way.
+    """
+    change = contrast.score.estimate
+    units = plural(change.unit)
+    largest_change = change.high if direction > 0 else -change.low
+    if largest_change < smallest:
+        return ""
+    expected_change = max(direction * change.value, smallest)
+    needed = contrast.score.clusters_for(expected_change, 1)
+    if needed is None or needed <= change.n:
+        return f"add {units}"
+    return f"take {needed:,} {units}"
 
 
 def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
@@ -377,9 +466,9 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
         Check("cues_asked", item_count, Outcome.HOLDS),
         scored,
         answers,
-        _notices_check(contrast, len(facts.contrasts), stronger="take plainer giveaways"),
+        _notices_check(contrast, facts.comparisons, stronger="take plainer giveaways"),
         _room_check(contrast),
-        _score_check(contrast, facts, tests=len(facts.contrasts)),
+        _score_check(contrast, _more_items(contrast, facts)),
         _unseen_items_check(contrast.rare),
         _even_changes_check(contrast.rare, score_change),
     )
@@ -389,6 +478,7 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
         "direction": CUE_DIRECTIONS[contrast.arm],
         "moves": moves_text(contrast.cause.estimate),
         "control": CONTROL_NAMES[contrast.control],
+        "reference": _control_text(contrast),
         **_edge_details(contrast),
     }
     return Claim(subject, effect, checks, facts.smallest, details)
@@ -442,7 +532,10 @@ def _notices_check(contrast: ArmContrast, tests: int, *, stronger: str) -> Check
     is_led = is_led_to_notice(contrast)
     change = contrast.cause.estimate
     remedy = ""
+    largest_change = size_of(change).high
     if not is_led:
+        remedy = stronger
+    if not is_led and largest_change >= LEAST_CAUSE_CHANGE:
         remedy = f"{stronger}, or more items"
     if not is_led and change.n < clusters_needed(tests):
         remedy = f"add {plural(change.unit)}: {clusters_needed(tests)} are the least"
@@ -465,35 +558,68 @@ def _room_check(contrast: ArmContrast) -> Check:
     return Check("room", contrast.control_score, Outcome.OPEN, remedy=remedy)
 
 
-def _score_check(contrast: ArmContrast, facts: ScoreFacts, *, tests: int) -> Check:
-    outcome = Outcome.HOLDS
-    remedy = ""
-    if not is_score_changed(contrast):
-        outcome = Outcome.OPEN
-        remedy = _more_items(contrast, facts, tests)
-    control_score = fixed(contrast.control_score.value)
+def _score_check(contrast: ArmContrast, remedy: str) -> Check:
+    """The requirement that the score changes.
+
+    Args:
+        contrast: The arm less its control.
+        remedy: What to type or add where no change is shown.
+    """
+    is_changed = is_score_changed(contrast)
     return Check(
         "score_changes",
         contrast.score.estimate,
-        outcome,
-        compared_with=f"{CONTROL_NAMES[contrast.control]} scores {control_score}",
+        Outcome.HOLDS if is_changed else Outcome.OPEN,
+        compared_with=_control_text(contrast),
         p_value=contrast.score_p,
-        remedy=remedy,
+        remedy="" if is_changed else remedy,
     )
 
 
-def _more_items(contrast: ArmContrast, facts: ScoreFacts, tests: int) -> str:
+def _control_text(contrast: ArmContrast) -> str:
+    return f"{CONTROL_NAMES[contrast.control]} scores {fixed(contrast.control_score.value)}"
+
+
+def _more_items(contrast: ArmContrast, facts: ScoreFacts) -> str:
     """Remedy where no change of the score is shown."""
     count = contrast.score.estimate.n
     units = plural(contrast.score.estimate.unit)
-    if count < clusters_needed(tests):
-        return f"add {units}: {clusters_needed(tests)} are the least"
-    needed = contrast.score.clusters_for(facts.smallest, tests)
-    if needed is not None and count == contrast.rare.items:
-        needed = max(needed, rounded_up(contrast.rare.items_hiding_less(facts.smallest)))
+    fewest = clusters_needed(facts.comparisons)
+    if count < fewest:
+        return f"add {units}: {fewest} are the least"
+    needed = _units_needed(contrast, facts.smallest, facts.comparisons)
     if needed is None or needed <= count:
         return f"add {units}"
     return f"take {needed:,} {units}: they would show {facts.smallest:g}"
+
+
+def _more_items_of_kinds(facts: ScoreFacts, kinds: PooledKinds) -> str:
+    """Remedy where no change of the score over all kinds is shown: items that show one, or none,
+    under every single kind.
+    """
+    count = kinds.contrast.score.estimate.n
+    units = plural(kinds.contrast.score.estimate.unit)
+    fewest = clusters_needed(kinds.comparisons)
+    if count < fewest:
+        return f"add {units}: {fewest} are the least"
+    needed_counts = [_units_needed(kinds.contrast, facts.smallest, kinds.comparisons)]
+    for contrast in facts.kind_contrasts:
+        needed_counts.append(_units_needed(contrast, facts.smallest, len(facts.kind_contrasts)))
+    known_counts = [needed for needed in needed_counts if needed is not None]
+    needed = max(known_counts, default=0)
+    if needed <= count:
+        return f"add {units}"
+    return f"take {needed:,} {units}: they show {facts.smallest:g} under each"
+
+
+def _units_needed(contrast: ArmContrast, smallest: float, tests: int) -> int | None:
+    """Number of units that show the smallest change that matters, and leave none to unseen items;
+    None where unknown.
+    """
+    needed = contrast.score.clusters_for(smallest, tests)
+    if needed is not None and contrast.score.estimate.n == contrast.rare.items:
+        needed = max(needed, rounded_up(contrast.rare.items_hiding_less(smallest)))
+    return needed
 
 
 def _unseen_items_check(rare: RareItems) -> Check:
@@ -501,7 +627,7 @@ def _unseen_items_check(rare: RareItems) -> Check:
     undone = undefined("", n=rare.items, unit="item", value=rare.undone)
     if rare.is_beyond_unseen:
         return Check("unseen_items", undone, Outcome.HOLDS)
-    remedy = "add items"
+    remedy = ""
     if math.isfinite(rare.items_beyond_unseen):
         remedy = f"take {rounded_up(rare.items_beyond_unseen):,} items"
     return Check("unseen_items", undone, Outcome.OPEN, remedy=remedy)

@@ -84,6 +84,16 @@ class ArmNumbers:
 
 
 @dataclass(frozen=True)
+class OddPlacebo:
+    """A placebo that moves the score otherwise than the other placebos do."""
+
+    kind: str
+    """Arm whose placebo it is."""
+    change: ArmDifference
+    """Score under it less the mean of the scores under the others."""
+
+
+@dataclass(frozen=True)
 class PooledKinds:
     """Every kind of evaluation that is suggested, together."""
 
@@ -97,6 +107,10 @@ class PooledKinds:
     """The same, and not below p that the kinds score alike whatever their placebos do; corrected by
     Holm over models.
     """
+    odd_placebo: OddPlacebo | None = None
+    """The placebo for which the changes differ, where the kinds' own scores are not shown to."""
+    comparisons: int = 1
+    """Number of pooled changes that p is corrected for together: one a model."""
 
     @property
     def may_be_pooled(self) -> bool:
@@ -121,6 +135,13 @@ class ScoreFacts:
     """Arms that were asked and cannot be compared, since they or their controls have no score."""
     kinds: PooledKinds | None = None
     """All kinds of evaluation together; None where one cannot be compared."""
+    family_size: int = 0
+    """Number of contrasts of all models that p is corrected for together; 0 before that."""
+
+    @property
+    def comparisons(self) -> int:
+        """Number of contrasts that p is corrected for."""
+        return self.family_size or len(self.contrasts)
 
     @property
     def cue_contrasts(self) -> list[ArmContrast]:
@@ -440,6 +461,8 @@ def corrected_facts(facts_of_models: Sequence[ScoreFacts]) -> list[ScoreFacts]:
         facts.kinds.disagreement_p_beyond_placebos if facts.kinds else math.nan
         for facts in facts_of_models
     ]
+    family_size = sum(len(facts.contrasts) for facts in facts_of_models)
+    pooled_count = sum(len(family) for family in pooled_families)
     corrected = []
     for facts, contrasts, pooled, corrected_p in zip(
         facts_of_models,
@@ -454,8 +477,9 @@ def corrected_facts(facts_of_models: Sequence[ScoreFacts]) -> list[ScoreFacts]:
                 kinds,
                 contrast=pooled[0],
                 disagreement_p_beyond_placebos=float(corrected_p),
+                comparisons=pooled_count,
             )
-        corrected.append(replace(facts, contrasts=contrasts, kinds=kinds))
+        corrected.append(replace(facts, contrasts=contrasts, kinds=kinds, family_size=family_size))
     return corrected
 
 
@@ -497,7 +521,38 @@ def pooled_kinds(
     q, q_p = disagreement(np.transpose(changes), clusters, unit=unit)
     kind_scores = [scores[arm] for arm in KIND_CONTROL]
     _, score_p = disagreement(np.transpose(kind_scores), clusters, unit=unit)
-    return PooledKinds(pooled, q, q_p, disagreement_p_beyond_placebos=max(q_p, score_p))
+    is_by_placebos = q_p < ALPHA <= score_p
+    return PooledKinds(
+        pooled,
+        q,
+        q_p,
+        disagreement_p_beyond_placebos=max(q_p, score_p),
+        odd_placebo=odd_placebo(scores, clusters, unit=unit) if is_by_placebos else None,
+    )
+
+
+def odd_placebo(
+    scores: Mapping[str, FloatArray], clusters: npt.NDArray[Any], *, unit: str
+) -> OddPlacebo | None:
+    """The placebo that is farthest from the others; None where none is shown to differ from them.
+
+    Arguments are those of `pooled_kinds`.
+    """
+    placebo_scores = {kind: scores[placebo] for kind, placebo in KIND_CONTROL.items()}
+    _, placebos_p = disagreement(np.transpose([*placebo_scores.values()]), clusters, unit=unit)
+    if not placebos_p < ALPHA:
+        return None
+    scale = score_scale(scores.values())
+    placebos = []
+    for kind, own_scores in placebo_scores.items():
+        scores_of_others = {**placebo_scores}
+        del scores_of_others[kind]
+        mean_of_others = np.mean([*scores_of_others.values()], axis=0)
+        change = arm_difference(mean_of_others, own_scores, clusters, unit=unit, scale=scale)
+        placebos.append(OddPlacebo(kind, change))
+    farthest = max(placebos, key=lambda placebo: abs(placebo.change.estimate.value))
+    is_shown = farthest.change.p_value < ALPHA / len(placebos)
+    return farthest if is_shown else None
 
 
 def task_label(task: str) -> str:

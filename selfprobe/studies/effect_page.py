@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 
 from selfprobe.evalawareness_tasks.awareness_effect import (
     ALL_KINDS,
@@ -27,7 +28,7 @@ from selfprobe.stats.arms import (
     Edge,
 )
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 from selfprobe.studies.effect_claims import (
     CONTROL_NAMES,
     EFFECT_WORDS,
@@ -139,6 +140,8 @@ ABILITY_METHOD = (
 
 SAYS_TEST = 0.5
 """P(evaluation) from which a model says that a sample is a test."""
+NEVER_SAID = "it never said so"
+"""Why there is no score of samples of which a model says something."""
 STATEMENT_METHOD = (
     "Scores of the unchanged task by what the model says of a sample (table statements) are of "
     "different samples: what makes one look like a test may change its score too."
@@ -247,11 +250,8 @@ def statement_row(effects: RunEffects) -> StatementRow:
     scores = np.array([sample.score for sample in samples], dtype=float)
     stated = np.array([sample.p for sample in samples], dtype=float)
     clusters = np.array([sample.cluster for sample in samples], dtype=str)
-    parts = [
-        clustered.clustered_mean_part(scores, clusters, is_counted=is_said, unit=effects.unit)
-        for is_said in (stated >= SAYS_TEST, stated < SAYS_TEST)
-    ]
-    test_part, use_part = parts
+    test_part = _statement_part(scores, stated >= SAYS_TEST, stated, clusters, effects.unit)
+    use_part = _statement_part(scores, stated < SAYS_TEST, stated, clusters, effects.unit)
     return StatementRow(
         model=effects.model,
         task=effects.task,
@@ -259,6 +259,31 @@ def statement_row(effects: RunEffects) -> StatementRow:
         says_use=use_part.estimate,
         difference=clustered.difference((1, test_part), (-1, use_part), unit=effects.unit),
     )
+
+
+def _statement_part(
+    scores: FloatArray,
+    is_said: npt.NDArray[np.bool_],
+    stated: FloatArray,
+    clusters: npt.NDArray[np.str_],
+    unit: str,
+) -> clustered.Part:
+    """Mean of the scores of the samples of which it is said, or why there is none.
+
+    Args:
+        scores: `[sample]`, NaN unscored.
+        is_said: `[sample]`.
+        stated: P(evaluation) `[sample]`, NaN where it was not read.
+        clusters: `[sample]`, label of independent units.
+        unit: Name of a cluster.
+    """
+    part = clustered.clustered_mean_part(scores, clusters, is_counted=is_said, unit=unit)
+    if is_said.any():
+        return part
+    reason = NEVER_SAID
+    if np.isnan(stated).all():
+        reason = f"P(evaluation) {NOT_READ}"
+    return replace(part, estimate=replace(part.estimate, reason=reason))
 
 
 def effect_rows(effects: Sequence[RunEffects]) -> list[EffectRow]:
@@ -515,7 +540,8 @@ def _power_note(effects: RunEffects) -> list[str]:
     """
     contrasts = effects.facts.contrasts
     unshown = [contrast for contrast in contrasts if not is_score_changed(contrast)]
-    detectable = [contrast.score.detectable(len(contrasts)) for contrast in unshown]
+    comparisons = effects.facts.comparisons
+    detectable = [contrast.score.detectable(comparisons) for contrast in unshown]
     if not detectable or any(math.isnan(effect) for effect in detectable):
         return []
     largest = max(detectable)

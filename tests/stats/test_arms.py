@@ -1,9 +1,11 @@
 """Effects of arms on planted subjects whose reaction is known, drawn many times."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from selfprobe.stats.arms import (
     STRONG_INSTRUMENT_F,
@@ -13,6 +15,7 @@ from selfprobe.stats.arms import (
     arm_difference,
     clusters_needed,
     corrected_contrasts,
+    disagreement,
     dose,
     rare_items,
     score_edge,
@@ -261,13 +264,46 @@ def test_as_many_items_are_needed_as_the_test_which_decides_takes(
 
 def test_few_clusters_that_moved_are_judged_by_their_signs() -> None:
     control, arm = np.zeros(10), np.repeat([1.0, 0.0], [6, 4])
-    assert arm_difference(control, arm, np.arange(10)).p_value == 2 * 2**-6
-    assert arm_difference(control[:9], arm[1:], np.arange(9)).p_value == 2 * 2**-5
-    assert arm_difference(control, np.ones(10), np.arange(10)).p_value == 2 * 2**-10
-    assert sign_p([0.2] * 8 + [-1.6]) == pytest.approx(1, abs=0.02), (
-        "whole clusters weigh by their sums"
-    )
+    assert arm_difference(control, arm, np.arange(10)).p_value == pytest.approx(2 * 2**-6)
+    assert arm_difference(control[:9], arm[1:], np.arange(9)).p_value == pytest.approx(2 * 2**-5)
+    assert arm_difference(control, np.ones(10), np.arange(10)).p_value == pytest.approx(2 * 2**-10)
+    assert sign_p([0.2] * 8 + [-1.6]) == pytest.approx(1), "whole clusters weigh by their sums"
     assert sign_p(np.full(40, 0.3)) <= 0.001 and sign_p(np.zeros(8)) == 1
+
+
+@pytest.mark.parametrize(("moved", "against"), [(19, 0), (24, 2), (40, 5), (150, 8)])
+def test_signs_of_many_items_have_the_p_of_their_binomial(moved: int, against: int) -> None:
+    """Of 14 clusters or more some signs were drawn, which never gives a p below 1 in 4,096."""
+    sums = np.repeat([1.0, -1.0, 0.0], [moved - against, against, 3])
+    assert sign_p(sums) == pytest.approx(2 * binom.cdf(against, moved, 0.5))
+
+
+def test_signs_of_unequal_clusters_have_the_p_of_all_choices() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        sums = rng.integers(-3, 6, 13).astype(float)
+        moved = sums[sums != 0]
+        signs = np.array(list(product((1.0, -1.0), repeat=len(moved))))
+        exact = np.mean(np.abs(signs @ moved) >= abs(moved.sum()) - 1e-9)
+        assert sign_p(sums) == pytest.approx(exact)
+
+
+def test_a_larger_change_of_items_has_no_larger_p_by_whatever_test() -> None:
+    """30 items of which so many fall: t decides where 12 or more moved otherwise than most did."""
+    p_values = []
+    for fallen in range(16, 31):
+        changes = -np.repeat([1.0, 0.0], [fallen, 30 - fallen])
+        p_values.append(arm_difference(np.zeros(30), changes, np.arange(30)).p_value)
+    assert max(p_values) < 0.0001, p_values
+
+
+def test_drawn_signs_are_drawn_on_where_none_is_as_large_as_what_was_seen() -> None:
+    rng = np.random.default_rng(3)
+    assert sign_p(1 + rng.random(60)) < 0.0001
+    changes = np.tile([0.0, 0.0, 0.0, 1.0], (40, 1)) + 0.05 * rng.random((40, 4))
+    assert disagreement(changes, np.arange(40))[1] < 0.0001
+    few = changes[:13]
+    assert disagreement(few, np.arange(13))[1] == 2 * 2**-13
 
 
 def test_fewer_than_six_clusters_have_no_p_however_many_items_they_hold() -> None:

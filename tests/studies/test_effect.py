@@ -40,11 +40,11 @@ from selfprobe.evalawareness_tasks.awareness_effect import (
 )
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.page import MOST_ANSWER_WORDS, answer_words
-from selfprobe.page.claims import answer_over, claim_clause
+from selfprobe.page.claims import answer_over, claim_clause, claims_as_json
 from selfprobe.stats.arms import arm_contrasts, corrected_contrasts, disagreement
-from selfprobe.stats.claim import Verdict
+from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.effect import Noticing
-from selfprobe.studies.effect_claims import EFFECT_WORDS, effect_claim, kinds_claim
+from selfprobe.studies.effect_claims import EFFECT_WORDS, KIND_NAMES, effect_claim, kinds_claim
 from selfprobe.studies.effect_numbers import (
     ArmSample,
     RunEffects,
@@ -779,7 +779,23 @@ def test_a_model_that_says_the_same_of_all_samples_has_no_difference() -> None:
     row = statement_row(run_of_samples([*samples, sample_of_item(8, math.nan, 0.0)]))
     assert row.says_test.value == 1.0 and math.isnan(row.says_use.value)
     assert math.isnan(row.difference.value)
-    assert row.difference.reason == "nothing was scored"
+    assert row.says_use.reason == row.difference.reason == "it never said so"
+
+
+@pytest.mark.parametrize(
+    ("stated", "scored", "reason"),
+    [
+        (math.nan, 1.0, "P(evaluation) was not read"),
+        (0.1, 1.0, "it never said so"),
+        (0.9, math.nan, "nothing was scored"),
+    ],
+)
+def test_a_statement_without_a_score_has_its_own_reason(
+    stated: float, scored: float, reason: str
+) -> None:
+    row = statement_row(run_of_samples([sample_of_item(n, stated, scored) for n in range(8)]))
+    assert math.isnan(row.says_test.value) and row.says_test.reason == reason
+    assert row.difference.reason == reason
 
 
 # ---- kinds of evaluation
@@ -851,7 +867,7 @@ def test_the_plan_of_kinds_needs_no_writer_and_counts_each_placebo(tmp_path: Pat
     )  # fmt: skip
     assert made.exit_code == 0, made.output
     assert "under 9 arms" in made.output and "placebo_safety 42" in made.output
-    assert "rewords" not in made.output and "(4 comparisons by Holm" in made.output
+    assert "rewords" not in made.output and "(8 comparisons by Holm" in made.output
 
 
 UP = (0.3, 0.3, 0.3, 0.3)
@@ -867,9 +883,10 @@ def kind_facts(
     trap_declines: Change = 0.0,
     trap_score: Change = 0.0,
     odd_placebo: float = 0.0,
+    seed: int = 0,
 ) -> ScoreFacts:
     """Facts of items whose score under each kind is so much more than under its placebo."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     scores, causes, unanswered = {}, {}, {}
     asked = {}
     for number, (arm, placebo) in enumerate(KIND_CONTROL.items()):
@@ -913,11 +930,11 @@ KIND_CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
     ),
     "kinds differ by less than matters": (
         kind_facts((0.01, 0.01, -0.01, -0.01), items=200), Verdict.NO, "kinds_agree",
-        "by less than 0.05 over all hints",
+        "by less than 0.05 under every hint",
     ),
     "one placebo is odd, kinds are alike": (
         kind_facts((0.3,) * 4, odd_placebo=-0.2), Verdict.CANNOT_TELL, "kinds_agree",
-        "kinds are not shown to agree",
+        "the irrelevant line for a trap alone moves its score",
     ),
     "one kind is not believed": (
         kind_facts(stated=(0.5, 0.0, 0.5, 0.5)), Verdict.CANNOT_TELL, "kinds_noticed",
@@ -947,7 +964,7 @@ KIND_CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
     ),
     "nothing changes, of few items": (
         kind_facts((0.0,) * 4, items=20, noise=0.005), Verdict.CANNOT_TELL, "score_changes",
-        "take 38 items: they would show 0.05",
+        "take 38 items: they show 0.05 under each",
     ),
     "five items": (
         kind_facts(items=5), Verdict.CANNOT_TELL, "kinds_noticed", "add items: 8 are the least",
@@ -997,6 +1014,91 @@ def test_no_pooled_no_is_said_where_a_single_kind_may_matter() -> None:
     assert kinds_claim(facts_by_kind, "m/a").verdict is Verdict.CANNOT_TELL
 
 
+UNLIKE_KINDS = {
+    "two lower, two raise": kind_facts((-0.2, -0.2, 0.2, 0.2)),
+    "one lowers by much": kind_facts((0.0, 0.0, -0.8, 0.0), start=0.9),
+    "all raise, one by more": kind_facts((0.1, 0.1, 0.1, 0.5)),
+    "one placebo is odd": kind_facts((0.3,) * 4, odd_placebo=-0.2),
+    "kinds differ by less than matters": kind_facts((0.01, 0.01, -0.01, -0.01), items=200),
+    "five items": kind_facts((-0.2, -0.2, 0.2, 0.2), items=5),
+}
+
+
+@pytest.mark.parametrize("case", UNLIKE_KINDS)
+def test_no_number_of_kinds_that_do_not_agree_is_one_of_all_kinds(case: str) -> None:
+    unlike = UNLIKE_KINDS[case]
+    assert unlike.kinds is not None and not unlike.kinds.may_be_pooled
+    pooled = unlike.kinds.contrast
+    claim = kinds_claim(unlike, "m/a")
+    written = json.dumps(claims_as_json([claim], EFFECT_WORDS))
+    for estimate in (pooled.score.estimate, pooled.cause.estimate):
+        for number in (estimate.value, -estimate.value):
+            assert f"{number:.6g}"[:8] not in written, (case, number)
+    assert {check.name for check in claim.checks}.isdisjoint(
+        {"score_changes", "unseen_items", "even_changes"}
+    )
+
+
+def test_kinds_that_move_both_ways_fail_to_move_one_way_and_no_items_are_advised() -> None:
+    claim = kinds_claim(UNLIKE_KINDS["two lower, two raise"], "m/a")
+    one_way = next(check for check in claim.checks if check.name == "one_way")
+    assert one_way.outcome is Outcome.FAILS and one_way.remedy == ""
+    for case, unlike in UNLIKE_KINDS.items():
+        for check in kinds_claim(unlike, "m/a").checks:
+            assert "show 0.05" not in check.remedy, (case, check)
+            assert check.name != "one_way" or not check.remedy, (case, check)
+
+
+def test_each_check_of_one_kind_names_that_kind() -> None:
+    for case in ("each raises", "two lower, two raise", "half of the traps are declined"):
+        claim = kinds_claim(KIND_CASES[case][0], "m/a")
+        of_one_kind = ("kinds_scored", "kinds_answered", "kinds_noticed", "one_way")
+        for check in claim.checks:
+            names_kind = any(name in check.compared_with for name in KIND_NAMES.values())
+            assert names_kind == (check.name in of_one_kind), (case, check)
+
+
+def test_a_placebo_that_alone_moves_the_score_is_named_and_no_items_are_advised() -> None:
+    claim = kinds_claim(UNLIKE_KINDS["one placebo is odd"], "m/a")
+    clause = claim_clause(claim, EFFECT_WORDS)
+    assert "the irrelevant line for a trap alone moves its score, by −0.2" in clause, clause
+    assert "add items" not in clause and "read the kinds' scores" in clause
+    apart = kinds_claim(UNLIKE_KINDS["two lower, two raise"], "m/a")
+    assert "irrelevant line" not in claim_clause(apart, EFFECT_WORDS)
+
+
+def test_kinds_that_do_not_agree_have_a_no_of_the_kind_that_may_matter_most() -> None:
+    claim = kinds_claim(UNLIKE_KINDS["kinds differ by less than matters"], "m/a")
+    largest = max(
+        max(abs(contrast.score.estimate.low), abs(contrast.score.estimate.high))
+        for contrast in UNLIKE_KINDS["kinds differ by less than matters"].kind_contrasts
+    )
+    assert claim.verdict is Verdict.NO and claim.effect.high == pytest.approx(largest)
+    assert "by less than 0.05 under every hint" in claim_clause(claim, EFFECT_WORDS)
+
+
+@pytest.mark.parametrize("effect_of_each", [0.0, 0.05])
+def test_the_items_that_are_advised_for_all_kinds_decide_more_often_than_not(
+    effect_of_each: float,
+) -> None:
+    """`take N items: they would show 0.05` of a run that is too small, drawn again with N."""
+    decided = []
+    for seed in range(12):
+        small = kind_facts((0.0,) * 4, noise=0.15, items=30, seed=seed)
+        check = next(
+            check for check in kinds_claim(small, "m/a").checks if check.name == "score_changes"
+        )
+        advised = re.fullmatch(r"take ([\d,]+) items: .*", check.remedy)
+        if advised is None:
+            continue
+        count = int(advised[1].replace(",", ""))
+        large = kind_facts((effect_of_each,) * 4, noise=0.15, items=count, seed=100 + seed)
+        decided.append(kinds_claim(large, "m/a").verdict)
+    expected = Verdict.YES if effect_of_each else Verdict.NO
+    assert len(decided) >= 8
+    assert decided.count(expected) / len(decided) >= 0.5, decided
+
+
 def test_agreement_of_kinds_is_corrected_over_models() -> None:
     one = kind_facts((0.0,) * 4)
     assert one.kinds is not None
@@ -1008,6 +1110,16 @@ def test_agreement_of_kinds_is_corrected_over_models() -> None:
         0.06,
         0.06,
     ]
+
+
+def test_remedies_count_the_comparisons_that_the_plan_counts() -> None:
+    facts_of_one = kind_facts(items=8)
+    assert facts_of_one.comparisons == 4 and facts_of_one.kinds is not None
+    facts_of_three = corrected_facts([facts_of_one] * 3)[0]
+    assert facts_of_three.comparisons == 3 * 4 and facts_of_three.kinds is not None
+    assert (facts_of_one.kinds.comparisons, facts_of_three.kinds.comparisons) == (1, 3)
+    claim = kinds_claim(facts_of_three, "m/a")
+    assert "add items: 9 are the least" in claim_clause(claim, EFFECT_WORDS)
 
 
 def test_cochrans_q_of_two_arms_is_the_paired_signs_test_of_their_difference() -> None:
