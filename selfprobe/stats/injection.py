@@ -34,9 +34,9 @@ def fact_slopes(signals: FloatArray, clean_signals: FloatArray) -> FloatArray:
 
     Returns:
         Slopes through 0 [note, cell, vector]; NaN where no fact has a clean signal of
-        `LEAST_FACT_SIGNAL`.
+        `LEAST_FACT_SIGNAL` or more; a fact that is answered wrongly says nothing.
     """
-    usable = np.where(np.abs(clean_signals) >= LEAST_FACT_SIGNAL, clean_signals, 0.0)
+    usable = np.where(clean_signals >= LEAST_FACT_SIGNAL, clean_signals, 0.0)
     products = np.einsum("ncvf,nf->ncv", signals, usable)
     squares = (usable**2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

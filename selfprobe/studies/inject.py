@@ -11,6 +11,7 @@ while an earlier note is read, and the model is asked about it afterwards. The f
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -273,6 +274,7 @@ class Inject(LocalStudy):
         from selfprobe.probes.plan import duration_text, plan_lines, work_rows
 
         self.claim_folder(self.state, dry=True)
+        self._check_stored_cells()
         judge, words = self.judge, self.words
         unread_cells = list(self._unread_cells())
         unread_plain = list(self._unread_plain())
@@ -388,6 +390,27 @@ class Inject(LocalStudy):
 
     # ---- reading
 
+    def _check_stored_cells(self) -> None:
+        """Hold the cells that are asked for against those that the folder has.
+
+        Raises:
+            InputError: Some would be left out, and p-values are for the choice among all.
+        """
+        stored_cells = {
+            (int(match["block"]), float(match["dose"]))
+            for file in (self.folder / "readings").glob("block-*")
+            if (match := CELL_NAME.match(file.name))
+        }
+        if not stored_cells <= set(self.cells):
+            blocks = sorted({block for block, _ in stored_cells} | set(self.read_blocks))
+            doses = sorted({dose for _, dose in stored_cells} | set(self.doses))
+            block_text = ",".join(map(str, blocks))
+            dose_text = ",".join(f"{dose:g}" for dose in doses)
+            raise InputError(
+                f"{self.out} holds readings of more cells, and an answer is corrected for all that "
+                f"were read: give --layers {block_text} --doses {dose_text}, or another --out"
+            )
+
     def _unread_cells(self) -> Iterator[tuple[int, float, int]]:
         """Block, dose and note of each reading that is not in the folder."""
         for note_index in range(self.notes):
@@ -433,6 +456,7 @@ class Inject(LocalStudy):
         from selfprobe.probes.harvesting import Meter
 
         self.claim_folder(self.state)
+        self._check_stored_cells()
         unread_plain, unread_cells = list(self._unread_plain()), list(self._unread_cells())
         folder = self.folder / "readings"
         if unread_plain or unread_cells:
@@ -674,6 +698,10 @@ class Inject(LocalStudy):
         )
 
 
+CELL_NAME = re.compile(r"block-(?P<block>\d+)-dose-(?P<dose>[\d.e+-]+)-note-\d+")
+"""Names of `_cell_name`."""
+
+
 def _cell_name(block: int, dose: float, note: int) -> str:
     return f"block-{block}-dose-{dose}-note-{note}"
 
@@ -727,7 +755,8 @@ class CellRow:
         Estimate,
         Heading(
             "without a concept",
-            "Noticing score of other vectors.",
+            "Noticing score of the other vectors that come closest: random ones, concepts with "
+            "permuted coordinates, or differences of two words.",
             signed_interval,
         ),
     ]
@@ -768,7 +797,7 @@ def cell_rows(numbers: InjectionNumbers) -> list[CellRow]:
                 dose=dose,
                 gate="yes" if gate.passes else "no",
                 noticing=numbers.noticing(cell),
-                controls=numbers.control_noticing(cell),
+                controls=numbers.kind_noticing(cell, numbers.closest_kind(cell)),
                 naming=numbers.naming(cell),
                 any_word=numbers.naming(cell, prompts.Frame.ANY),
                 lift=numbers.lift(cell),
@@ -820,33 +849,48 @@ def _count_text(count: Estimate) -> str:
     return f"{count.value:.0f}"
 
 
+CONTROL_LABELS = {
+    prompts.VectorKind.GAUSSIAN.value: "random\nvectors",
+    prompts.VectorKind.PERMUTED.value: "permuted\nconcepts",
+    prompts.VectorKind.WORDS.value: "differences of\ntwo words",
+}
+"""Kinds of vectors without a concept, as a picture says them."""
+
+
+def _share_text(share: Estimate) -> str:
+    return percent(share.value)
+
+
 BLOCKING_CHECKS = {
+    "answers": "answering as it is asked to without a vector",
     "facts": "knowing plain facts without a vector",
     "can_be_asked": "able to answer under a vector",
     "concepts": "asked about enough concepts",
 }
 """What both claims need."""
 BLOCKING_UNMET = {
+    "answers": "does not answer as it is asked to, even without a vector",
     "facts": "knows no plain fact well enough to compare with, even without a vector",
     "can_be_asked": "loses its answers, facts or text at every block and dose",
     "concepts": "was asked about few concepts",
 }
 BLOCKING_UNITS = {
-    "facts": page.percent_interval,
-    "can_be_asked": page.percent_interval,
+    "answers": _share_text,
+    "facts": _share_text,
+    "can_be_asked": _share_text,
     "concepts": _count_text,
 }
 NOTICING_WORDS = page.ClaimWords(
-    yes="notices the thought: its answer moves by {effect} {place}; closest: {competitor}",
+    yes="notices the thought: its answer moves by {effect} in log-odds {place}; closest: {competitor}",
     no="moves its answer by less than {smallest} in log-odds: {effect}",
-    explained="moves its answer by {effect} {place}, no more than {competitor}",
+    explained="moves its answer by {effect} in log-odds {place}, no more than {competitor}",
     checks={
         **BLOCKING_CHECKS,
         "ceiling": "reporting a thought that is written as text",
         "signal": "noticing the thought at some block and dose",
         "size": "noticing it by as much as matters",
         "wordings": "noticing it in other wordings too",
-        "beyond_controls": "noticing concepts more than vectors without one",
+        "beyond_controls": "noticing concepts more than each kind of vectors without one",
         "beyond_odd_text": "noticing concepts more than odd text",
     },
     unmet=BLOCKING_UNMET,
@@ -896,10 +940,9 @@ def _noticing_page(folder_contents: FolderContents, numbers: InjectionNumbers) -
     cell = numbers.noticing_cell
     estimate_by_label = {}
     if cell >= 0:
-        estimate_by_label = {
-            "concepts": numbers.noticing(cell),
-            "vectors without\na concept": numbers.control_noticing(cell),
-        }
+        estimate_by_label = {"concepts": numbers.noticing(cell)}
+        for kind in numbers.control_kinds:
+            estimate_by_label[CONTROL_LABELS[kind]] = numbers.kind_noticing(cell, kind)
     estimate_by_label |= {
         "odd text": numbers.odd_noticing,
         "the thought\nas text": numbers.written_noticing,

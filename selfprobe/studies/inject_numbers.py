@@ -16,6 +16,7 @@ from selfprobe.mechanism.injection_prompts import (
     ORDERS,
     WORDINGS,
     Frame,
+    VectorKind,
 )
 from selfprobe.page.numerals import signed_number
 from selfprobe.stats import injection
@@ -40,10 +41,18 @@ LEAST_MASS = 0.1
 LEAST_MASS_SHARE = 0.5
 LEAST_FACTS_SHARE = 0.9
 LARGEST_TEXT_LOSS = 0.5
+LEAST_CLEAN_FACTS = 0.5
 """The gate of a cell: P(Yes) + P(No), and as a share of that without a vector; facts that are right,
-as a share; and nats a token that a neutral text may lose.
+as a share; nats a token that a neutral text may lose; and the share of facts that must be exceeded
+without a vector.
 """
 CONCEPT_UNIT = "concept"
+CONTROL_NAMES = {
+    VectorKind.GAUSSIAN.value: "random vectors",
+    VectorKind.PERMUTED.value: "concepts with permuted coordinates",
+    VectorKind.WORDS.value: "differences of two words",
+}
+"""Kinds of vectors without a concept, as a page says them."""
 OWN_QUESTIONS = len(WORDINGS) * len(ORDERS) * 2
 NAMING_FRAMES = tuple(NAMING_QUESTIONS)
 """Frames in the order of the readings of names."""
@@ -146,6 +155,11 @@ class Gate:
     """Whether some fact is known well enough to say how far vectors flatten signals."""
 
     @property
+    def knows_facts(self) -> bool:
+        """Whether most facts are right without a vector, and one is known well enough."""
+        return self.has_slopes and self.clean_facts_right > LEAST_CLEAN_FACTS
+
+    @property
     def passes(self) -> bool:
         """Whether the cell may decide."""
         has_mass = self.mass >= max(LEAST_MASS, LEAST_MASS_SHARE * self.clean_mass)
@@ -234,17 +248,33 @@ class InjectionNumbers:
             self.scores[cell, : self.readings.concept_count], unit=CONCEPT_UNIT
         )
 
-    def control_noticing(self, cell: int) -> Estimate:
-        """Noticing score of vectors without a concept at a cell."""
-        return injection.crossed_mean(
-            self.scores[cell, self.readings.concept_count :], unit="vector"
-        )
+    @property
+    def control_kinds(self) -> list[str]:
+        """Kinds of vectors without a concept."""
+        kinds = self.readings.vector_kinds[self.readings.concept_count :]
+        return list(dict.fromkeys(kinds))
 
-    def beyond_controls(self, cell: int) -> Estimate:
-        """Noticing score of concepts less that of vectors without one."""
-        scores = self.scores[cell]
-        count = self.readings.concept_count
-        return injection.crossed_difference(scores[:count], scores[count:], unit=CONCEPT_UNIT)
+    def _scores_of_kind(self, cell: int, kind: str) -> FloatArray:
+        """Noticing scores [vector, note, wording] of the vectors of a kind at a cell."""
+        is_of_kind = np.array(self.readings.vector_kinds) == kind
+        scores: FloatArray = self.scores[cell, is_of_kind]
+        return scores
+
+    def kind_noticing(self, cell: int, kind: str) -> Estimate:
+        """Noticing score of the vectors of a kind at a cell."""
+        return injection.crossed_mean(self._scores_of_kind(cell, kind), unit="vector")
+
+    def beyond_kind(self, cell: int, kind: str) -> Estimate:
+        """Noticing score of concepts less that of the vectors of a kind."""
+        concept_scores = self.scores[cell, : self.readings.concept_count]
+        kind_scores = self._scores_of_kind(cell, kind)
+        return injection.crossed_difference(concept_scores, kind_scores, unit=CONCEPT_UNIT)
+
+    def closest_kind(self, cell: int) -> str:
+        """The kind of vectors without a concept that concepts lead the least: what notices any
+        difference of words does not notice noise, so that kinds are never pooled.
+        """
+        return min(self.control_kinds, key=lambda kind: self.beyond_kind(cell, kind).low)
 
     def beyond_odd_text(self, cell: int) -> Estimate:
         """Noticing score of concepts less that of odd texts."""
@@ -401,15 +431,16 @@ def noticing_claim(numbers: InjectionNumbers) -> Claim:
         return blocked_claim(numbers.readings.model, blocking, NOTICING_CHECKS, SMALLEST_SIGNAL)
     effect = numbers.noticing(cell)
     p_value = float(numbers.noticing_p_values[cell])
+    closest_kind = numbers.closest_kind(cell)
     checks = [
         *blocking,
         *effect_checks(effect, p_value, SMALLEST_SIGNAL),
         above_zero_check("wordings", effect, smallest=SMALLEST_SIGNAL, remedy=MORE_DATA_REMEDY),
         explaining_check(
             "beyond_controls",
-            numbers.beyond_controls(cell),
-            "vectors without a concept",
-            numbers.control_noticing(cell),
+            numbers.beyond_kind(cell, closest_kind),
+            CONTROL_NAMES[closest_kind],
+            numbers.kind_noticing(cell, closest_kind),
             smallest=SMALLEST_SIGNAL,
         ),
         explaining_check(
@@ -477,7 +508,8 @@ def place_details(cell: tuple[int, float]) -> dict[str, str]:
 def _blocking_checks(numbers: InjectionNumbers, ceiling: Estimate, smallest: float) -> list[Check]:
     """The requirements without which nothing is said."""
     return [
-        facts_check(numbers.gates),
+        facts_check(numbers.gates[0]),
+        answers_check(numbers.gates[0].clean_mass),
         asked_check(numbers.passing),
         enough_check(numbers.readings.concept_count),
         ceiling_check(ceiling, smallest),
@@ -495,10 +527,23 @@ def effect_checks(effect: Estimate, p_value: float, smallest: float) -> list[Che
     ]
 
 
-def facts_check(gates: Sequence[Gate]) -> Check:
-    """The requirement that the model knows some fact well enough for a slope, without a vector."""
-    share = gates[0].clean_facts_right
-    outcome = outcome_if(all(gate.has_slopes for gate in gates))
+def answers_check(clean_mass: float) -> Check:
+    """The requirement that the model answers as it is asked to, without a vector."""
+    outcome = outcome_if(clean_mass >= LEAST_MASS)
+    return Check(
+        "answers",
+        Estimate(clean_mass, clean_mass, clean_mass, 1, "model"),
+        outcome,
+        remedy=remedy_unless_met(outcome, "use a model that was trained to chat"),
+    )
+
+
+def facts_check(gate: Gate) -> Check:
+    """The requirement that the model knows plain facts, and one well enough for a slope, without a
+    vector.
+    """
+    share = gate.clean_facts_right
+    outcome = outcome_if(gate.knows_facts)
     return Check(
         "facts",
         Estimate(share, share, share, len(FACTS), "fact"),

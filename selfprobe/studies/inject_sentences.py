@@ -20,6 +20,7 @@ from selfprobe.studies.inject_numbers import (
     CONCEPT_UNIT,
     LEAST_MASS,
     LEAST_MASS_SHARE,
+    answers_check,
     asked_check,
     blocked_claim,
     ceiling_check,
@@ -102,10 +103,14 @@ class SentenceNumbers:
         return means
 
     @property
+    def clean_mass(self) -> float:
+        """Probability of all numbers at "which one?" without a vector."""
+        return float(self.readings.clean_masses[:, :WHICH_COUNT].mean())
+
+    @property
     def passing(self) -> BoolArray:
         """Cells that may decide, [cell]."""
-        clean_mass = float(self.readings.clean_masses[:, :WHICH_COUNT].mean())
-        passing: BoolArray = self.masses >= max(LEAST_MASS, LEAST_MASS_SHARE * clean_mass)
+        passing: BoolArray = self.masses >= max(LEAST_MASS, LEAST_MASS_SHARE * self.clean_mass)
         return passing
 
     @cached_property
@@ -168,6 +173,7 @@ def locating_claim(numbers: SentenceNumbers) -> Claim:
     """
     readings = numbers.readings
     blocking: Sequence[Check] = [
+        answers_check(numbers.clean_mass),
         asked_check(numbers.passing),
         enough_check(readings.concept_count),
         ceiling_check(numbers.written_locating, SMALLEST_LOCATING),

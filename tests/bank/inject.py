@@ -7,7 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
-from selfprobe.mechanism.injection_prompts import FACTS, ORDERS, WORDINGS
+from selfprobe.mechanism.injection_prompts import (
+    CONTROL_COUNTS,
+    FACTS,
+    ORDERS,
+    WORDINGS,
+    VectorKind,
+)
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.inject_numbers import (
     InjectionNumbers,
@@ -19,10 +25,13 @@ from selfprobe.studies.inject_numbers import (
 from selfprobe.studies.inject_sentences import SentenceNumbers, SentenceReadings, locating_claim
 
 FloatArray = npt.NDArray[np.float64]
-CONCEPTS, CONTROLS, NOTES = 20, 20, 2
+CONCEPTS, NOTES = 20, 2
+CONTROL_KINDS = tuple(kind.value for kind, count in CONTROL_COUNTS.items() for _ in range(count))
+CONTROLS = len(CONTROL_KINDS)
 DOSES = np.repeat([0.25, 0.5, 1.0], 3)
 DEPTHS = np.tile([0.0, 1.0, 0.5], 3)
 """Dose of each cell, and how much of the effect its block has."""
+WORD_KIND = VectorKind.WORDS.value
 NOISE = 0.5
 """Standard deviation of a log-odds."""
 SHAPE = (len(WORDINGS), len(ORDERS))
@@ -36,11 +45,18 @@ class World:
     """Addition to the signal of concepts at dose 1, at the best block."""
     control_noticing: float = 0.0
     """The same of vectors without a concept."""
+    word_noticing: float = 0.0
+    """The same of differences of two words."""
     other_noticing: float = 0.0
     """The same in the question about another assistant."""
     yes_bias: float = 0.0
     flattening: float = 0.0
     """Share of all signals that dose 1 takes away."""
+    question_flattening: float = 0.0
+    """Share of the signals of questions alone, not of facts, that vectors of words take away at dose
+    1.
+    """
+    knows_facts: bool = True
     phrasing_spread: float = 0.0
     """Standard deviation of what a vector does to a phrasing, whatever the vector is."""
     wording_spread: float = 0.0
@@ -61,18 +77,29 @@ class World:
         cells, vectors = len(DOSES), CONCEPTS + CONTROLS
         is_concept = np.arange(vectors) < CONCEPTS
         noticed_share = np.where(rng.random(vectors) < 0.6, 1.0, 0.0)
+        is_of_words = np.array(["concept"] * CONCEPTS + list(CONTROL_KINDS)) == WORD_KIND
         strength = np.where(is_concept, self.noticing, self.control_noticing)
+        strength = np.where(is_of_words, strength + self.word_noticing, strength)
         reach = DOSES[:, None] * DEPTHS[:, None]
         own_addition = reach * strength * noticed_share
         other_addition = reach * self.other_noticing * noticed_share
         kept = 1 - self.flattening * DOSES[:, None] * np.ones((1, vectors))
+        is_word_vector = is_concept | is_of_words
+        question_share = self.question_flattening * DOSES[:, None] * is_word_vector
+        kept_of_questions = kept * (1 - question_share)
         bias = self.yes_bias * DOSES[:, None] + 0.4 * rng.normal(size=(cells, vectors))
         phrasing_shift = self.phrasing_spread * rng.normal(size=(NOTES, cells, 1, *SHAPE[:1]))
         wording_shift = self.wording_spread * rng.normal(size=(1, cells, 1, *SHAPE[:1]))
         clean = self._clean_signals(rng)
-        own = kept[None, ..., None] * clean[0][:, None, None] + own_addition[None, ..., None]
+        own = (
+            kept_of_questions[None, ..., None] * clean[0][:, None, None]
+            + own_addition[None, ..., None]
+        )
         own = own + phrasing_shift + wording_shift
-        other = kept[None, ..., None] * clean[1][:, None, None] + other_addition[None, ..., None]
+        other = (
+            kept_of_questions[None, ..., None] * clean[1][:, None, None]
+            + other_addition[None, ..., None]
+        )
         facts = kept[None, ..., None] * clean[2][:, None, None]
         log_odds = self._log_odds(rng, own, other, facts, 0.4 + bias[None, ..., None])
         names = self._names(rng, (NOTES, cells, vectors), reach[None, :, :, None])
@@ -81,7 +108,7 @@ class World:
             model="m",
             concepts=tuple(f"c{index}" for index in range(CONCEPTS)),
             vector_names=tuple(f"v{index}" for index in range(vectors)),
-            vector_kinds=tuple("concept" if flag else "control" for flag in is_concept),
+            vector_kinds=("concept",) * CONCEPTS + CONTROL_KINDS,
             cells=tuple((index % 3, dose) for index, dose in enumerate(DOSES)),
             log_odds=log_odds,
             masses=np.full(log_odds.shape, 0.8),
@@ -99,9 +126,11 @@ class World:
 
     def _clean_signals(self, rng: np.random.Generator) -> tuple[FloatArray, ...]:
         """Signals of each note without a vector: own, other [note, wording], facts [note, fact]."""
-        own = np.full((NOTES, len(WORDINGS)), -1.5) + 0.3 * rng.normal(size=len(WORDINGS))
+        own_mean = -5.0 if self.question_flattening else -1.5
+        own = np.full((NOTES, len(WORDINGS)), own_mean) + 0.3 * rng.normal(size=len(WORDINGS))
         other = np.full((NOTES, len(WORDINGS)), -1.3) + 0.3 * rng.normal(size=len(WORDINGS))
         facts = np.tile(rng.uniform(1.5, 4, len(FACTS)), (NOTES, 1))
+        facts = facts if self.knows_facts else -facts
         return own, other, facts
 
     def _log_odds(
@@ -232,6 +261,11 @@ LINES: Lines = {
     "notices: vectors move a phrasing": Line(notices(World(phrasing_spread=0.5))),
     "notices: vectors move a wording": Line(notices(World(wording_spread=0.5))),
     "notices: any vector": Line(notices(World(noticing=2.5, control_noticing=2.5))),
+    "notices: any difference of words": Line(notices(World(noticing=2.5, word_noticing=2.5))),
+    "notices: signals of questions flattened, not of facts": Line(
+        notices(World(question_flattening=0.4))
+    ),
+    "notices: every fact is wrong": Line(notices(World(noticing=2.5, knows_facts=False))),
     "notices: odd texts too": Line(notices(World(noticing=2.5, odd_signal=2.5))),
     "notices: nothing, and no noise without a vector": Line(notices(World(clean_noise=0.0))),
     "notices: .8 at dose 1": Line(notices(World(noticing=0.8)), True, 0.5),

@@ -25,7 +25,9 @@ from selfprobe.mechanism.injection import (  # noqa: E402
 from selfprobe.page import Page, write  # noqa: E402
 from selfprobe.probes.model import LocalModel, decoder_blocks  # noqa: E402
 from selfprobe.probes.tokens import Chat  # noqa: E402
+from selfprobe.stats.injection import fact_slopes  # noqa: E402
 from selfprobe.studies.inject import Inject  # noqa: E402
+from selfprobe.studies.inject_numbers import answers_check  # noqa: E402
 
 from .organisms import BASE, BLOCK, CONCEPTS, Kind, organism, plain_llama  # noqa: E402
 from .test_lower_blocks import FAMILIES  # noqa: E402
@@ -164,6 +166,35 @@ def test_a_stopped_study_goes_on_and_makes_the_same_tables(
     again = made_page(judge, tmp_path / "stopped", limit=3, notes=1)
     for name, frame in whole.parts["notices"].frames.items():
         assert frame.equals(again.parts["notices"].frames[name])
+
+
+@pytest.mark.parametrize(
+    ("fewer", "advice"),
+    [
+        ({"layers": "1"}, "--layers 1,2 --doses 0.5,1"),
+        ({"doses": (1.0,)}, "--layers 1,2 --doses 0.5,1"),
+        ({"layers": "0,1"}, "--layers 0,1,2 --doses 0.5,1"),
+    ],
+)
+def test_cells_that_were_read_are_not_left_out_of_the_correction_for_the_choice(
+    fewer: dict[str, Any], advice: str, tmp_path: Path
+) -> None:
+    cells = {"layers": "1,2", "doses": (0.5, 1.0)}
+    made_page(plain_llama(), tmp_path, limit=3, **cells)
+    with pytest.raises(ValueError, match=f"holds readings of more cells.*give {advice}, or"):
+        made_page(plain_llama(), tmp_path, limit=3, **cells | fewer)
+
+
+def test_a_model_that_answers_nothing_is_not_told_to_take_smaller_doses() -> None:
+    check = answers_check(2e-5)
+    assert (check.outcome.name, check.remedy) == ("OPEN", "use a model that was trained to chat")
+    assert answers_check(0.8).outcome.name == "HOLDS"
+
+
+def test_facts_that_are_answered_wrongly_are_not_known() -> None:
+    clean_signals = np.array([[-6.0, -5.0]])
+    signals = np.full((1, 1, 1, 2), -4.0)
+    assert np.isnan(fact_slopes(signals, clean_signals)).all()
 
 
 def test_a_finished_study_is_shown_again_without_a_forward_pass(
