@@ -72,7 +72,7 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
     assert f"at block {CARRIER}" in page and "what is left" in page
     claims = json.loads((folder / "out" / "claims.json").read_text())
     lens = claims["Does the model separate an introspective prompt from the direct question?"][0]
-    assert [check["outcome"] for check in lens["checks"]] == ["holds", "holds", "holds", "fails"]
+    assert [check["outcome"] for check in lens["checks"]] == ["holds", "holds", "holds", "holds", "fails"]
 
 
 def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
