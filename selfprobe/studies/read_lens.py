@@ -182,7 +182,7 @@ class Lens(SpreadStudy):
         if len(dilemmas) < FEWEST_DILEMMAS:
             reason = f" ({next(iter(unreadable.values()))})" if unreadable else ""
             raise InputError(
-                f"{len(dilemmas)} of {len(self.table.rows)} dilemmas can be read{reason}; expected "
+                f"{len(dilemmas)} of {count_text(len(self.table.rows), UNIT)} readable{reason}; expected "
                 f"at least {FEWEST_DILEMMAS}: give more or shorter ones, or a larger --limit"
             )
         return dilemmas, unreadable
@@ -344,7 +344,8 @@ class Lens(SpreadStudy):
         if not pending:
             return
         readings_folder = self.folder / "readings"
-        progress(f"{len(pending)} of {len(self.dilemmas)} dilemmas to read in {readings_folder}")
+        dilemma_count = count_text(len(self.dilemmas), UNIT)
+        progress(f"{len(pending)} of {dilemma_count} to read in {readings_folder}")
         longest_dilemma = max(pending, key=lambda item: item.longest)
         with checked_reading(self.judge, longest_dilemma, attention=patterns) as sharing:
             tokens = sum(item.tokens for item in pending)
@@ -412,7 +413,7 @@ class Lens(SpreadStudy):
         unusable_count = len(self.dilemmas) - len(self.readings)
         if unusable_count:
             notes.append(
-                f"{unusable_count} of {len(self.dilemmas)} dilemmas are left out: their logits are "
+                f"{unusable_count} of {count_text(len(self.dilemmas), UNIT)} left out: logits that are "
                 "not finite (NaN or infinite)."
             )
         return FolderContents(self.run_record, {**folder_tables, **study_tables}, notes)
@@ -807,7 +808,8 @@ class Parting:
     @property
     def outcome_at_end(self) -> Outcome:
         """Outcome of the requirement that they differ there by an amount that matters."""
-        if self.at_end.high < SMALLEST_SHIFT:
+        largest_size = max(-self.at_end.low, self.at_end.high)
+        if largest_size < SMALLEST_SHIFT:
             return Outcome.FAILS
         return Outcome.HOLDS if self.at_end.low > 0 else Outcome.OPEN
 

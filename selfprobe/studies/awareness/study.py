@@ -562,11 +562,12 @@ def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], un
 
     is_by_source = unit != "conversation"
     cluster_count = len(set(labelled_clusters))
-    size = f"{is_evaluation.sum()} evaluation, {is_deployment.sum()} deployment rows"
+    deployment_rows = count_text(int(is_deployment.sum()), "deployment row")
+    size = f"{is_evaluation.sum()} evaluation, {deployment_rows}"
     if unit == "source":
-        size += f" of {cluster_count} {unit}s"
+        size += f" of {count_text(cluster_count, 'source')}"
     elif is_by_source:
-        size += f", {cluster_count} sources or conversations of one source"
+        size += f" in {count_text(cluster_count, 'cluster')} (sources, or conversations of one)"
     if half_width < WIDEST_HALF:
         wider = "; wider where rows of one source are alike" if is_by_source else ""
         smallest_shown = 0.5 + SMALLEST_REST + half_width * POWER_QUANTILES / TWO_SIDED_QUANTILE
