@@ -548,6 +548,10 @@ def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_p
             "--placebo belongs to user_motivation, which is not",
         ),
         (
+            ("--models", SUBJECT, "--methods", "binary", "--kinds"),
+            "--kinds belongs to user_motivation, which is not",
+        ),
+        (
             ("--models", SUBJECT, "--methods", "binary", "--against", "bundled"),
             "all 124 of its texts are in your set",
         ),
