@@ -12,7 +12,9 @@ from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.user_motivation import EVALUATION_KINDS
 from selfprobe.studies.awareness.named_kinds import named_kind_rows, named_kinds_section
 from selfprobe.studies.awareness.study import Awareness
+from selfprobe.studies.awareness.validate import graded_texts
 from selfprobe.study.awareness_arms import PLAIN
+from selfprobe.study.evidence import evidence_in
 
 
 def verdicts(named_kinds: list[str | None], **values: Any) -> pd.DataFrame:
@@ -75,6 +77,11 @@ def test_a_run_with_kinds_shows_that_a_planted_model_names_traps(tmp_path: Path)
     named = pd.read_csv(tmp_path / "page" / "tables" / "named_kinds.csv")
     share = named.set_index(["model", "kind"]).share
     assert share["planted/a?lured=1", "trap"] == 1 and share["planted/b", "trap"] == 0
+    evidence = evidence_in([str(tmp_path / "logs")], models=["planted/a?lured=1"])
+    assert evidence.prompts.aware.sum() > 0
+    found_aware = [text.aware for text in graded_texts([str(tmp_path / "logs")])]
+    assert len(found_aware) == 180 and None not in found_aware
+
     page = (tmp_path / "page" / "index.html").read_text()
     assert "Which kind of evaluation does it name?" in page
     assert EVALUATION_KINDS["trap"] in page

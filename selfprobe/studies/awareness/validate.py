@@ -34,6 +34,7 @@ from selfprobe.stats.agreement import (
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, effective, undefined, wilson
 from selfprobe.study.awareness_arms import arm_runs
+from selfprobe.study.evidence import kinds_asked
 from selfprobe.text.counts import count_text
 
 
@@ -74,9 +75,10 @@ def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
         method, model, perspective, _, placebo, *_, data = arm
         if placebo:
             continue
+        kinds = kinds_asked(arm_run.header)
         for sample in arm_run.run.read_samples():
             record = record_of(sample)
-            graders = cues_by_grader(record)
+            graders = cues_by_grader(record, kinds)
             for key, text in texts_of(record, graders).items():
                 yield GradedText(
                     item=str(sample.id),
