@@ -53,8 +53,9 @@ def counts_by_hand(module: ast.AST) -> Iterator[str]:
         for value, following in zip(text.values, text.values[1:], strict=False):
             if not isinstance(value, ast.FormattedValue) or not is_count(value.value):
                 continue
-            if isinstance(following, ast.Constant) and COUNTED.match(str(following.value)):
-                yield f"{ast.unparse(value.value)}{following.value}"
+            noun = following.value if isinstance(following, ast.Constant) else None
+            if isinstance(noun, str) and COUNTED.match(noun):
+                yield f"{ast.unparse(value.value)}{noun}"
 
 
 def is_count(node: ast.expr) -> bool:

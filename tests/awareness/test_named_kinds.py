@@ -1,5 +1,6 @@
 """Which kind of evaluation a model names, by model and label, on the page of `awareness run`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from selfprobe.study.awareness_arms import PLAIN
 from selfprobe.study.evidence import evidence_in
 
 
-def verdicts(named_kinds: list[str | None], **values: Any) -> pd.DataFrame:
+def verdicts(named_kinds: Sequence[str | None], **values: Any) -> pd.DataFrame:
     """Conversations that are called an evaluation, a kind each; every second is labelled so."""
     rows = []
     for number, named_kind in enumerate(named_kinds):
@@ -59,8 +60,14 @@ def test_a_model_that_calls_nothing_an_evaluation_has_the_reason() -> None:
 def test_kinds_are_asked_in_every_arm_of_user_motivation_but_the_judge_that_is_told_nothing() -> (
     None
 ):
-    options = {"models": ("planted/a",), "grader": "planted/g", "third": True, "placebo": True}
-    study = Awareness(methods=("binary", "user_motivation"), kinds=True, **options)
+    study = Awareness(
+        models=("planted/a",),
+        methods=("binary", "user_motivation"),
+        grader="planted/g",
+        third=True,
+        placebo=True,
+        kinds=True,
+    )
     motivation_args = [args for method, args in study.arms if method == "user_motivation"]
     assert all(args["kinds"] for args in motivation_args)
     assert [args.get("placebo") for args in motivation_args] == [None, None, "form", "purpose"]

@@ -154,8 +154,8 @@ def test_a_shift_that_recovers_before_the_last_block_has_no_block_where_the_runs
 def test_a_control_that_moves_the_answer_as_much_a_few_blocks_later_explains_it(
     arm: str, check: str
 ) -> None:
-    made = readings(introspective=step(3, 1.0), **{arm: step(6, 1.0)})
-    claim = claim_of(made)
+    shift_by_arm: dict[str, Any] = {"introspective": step(3, 1.0), arm: step(6, 1.0)}
+    claim = claim_of(readings(**shift_by_arm))
     assert claim.verdict is Verdict.NO, said(claim)
     assert said(claim)[0] == check and "no more than" in said(claim)[1], said(claim)
 
