@@ -17,8 +17,7 @@ from selfprobe.study.awareness_arms import ARM, marks
 
 NAMED_KINDS_NOTE = (
     "Of the conversations that a model calls an evaluation by itself, the share in which it names "
-    "each kind most often over its three answers, as the grader reads them. The rest is tied, or "
-    "of another kind."
+    "each kind most often over its three answers, as the grader reads them. The rest is tied."
 )
 NONE_CALLED = "none is called an evaluation"
 
