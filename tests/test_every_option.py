@@ -59,7 +59,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "awareness run": (
         f"awareness run --models {SUBJECT},planted/b --dataset mine.jsonl --label evaluation --against real.jsonl "
         "--methods all --grader planted/g --context full --decisions 25 --third --observers --placebo "
-        "--reply-tokens 40 --answer-tokens 30 --effort low --limit 4 --log-dir runs --out page",
+        "--kinds --reply-tokens 40 --answer-tokens 30 --effort low --limit 4 --log-dir runs --out page",
         f"awareness features runs --clusters 1 --groups 2 --perspective first --models {SUBJECT} --grader planted/g --embedder openai/words --log-dir named --out features",
         "awareness features runs --clusters 1 --perspective third --grader planted/g --embedder openai/words --log-dir third --out third",
         "paper evaluation-awareness runs --out paper",

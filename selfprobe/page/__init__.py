@@ -469,6 +469,7 @@ def claim_page(
     paper: Sequence[Block] = (),
     further_figures: Sequence[Block] = (),
     terminal_lines: Sequence[str] = (),
+    last_lines: Sequence[str] = (),
     groups: Mapping[str, Sequence[Claim]] | None = None,
 ) -> Page:
     """The page of a study that makes claims: question, answer, picture, table, Why, Tables, Method.
@@ -485,13 +486,15 @@ def claim_page(
         paper: Results of a paper about the same question.
         further_figures: Further figures, before the tables.
         terminal_lines: Lines of the terminal before those of further subjects.
+        last_lines: Lines of the terminal after those of further subjects, which make room for them.
         groups: Task → its claims, with subjects that several tasks share, where the answer counts
             both.
     """
     if groups:
         answer, subject_lines = answer_over_groups(groups, words)
     else:
-        answer, subject_lines = answer_over(claims, words)
+        room = MOST_TERMINAL_LINES - len(last_lines)
+        answer, subject_lines = answer_over(claims, words, most_lines=room)
     sections = headings(
         verdict_blocks=claims_section(claims, words, notes or {}),
         paper=paper,
@@ -507,7 +510,7 @@ def claim_page(
         tables=tables,
         claims=claims,
         words=words,
-        notes=[*terminal_lines, *subject_lines][:MOST_TERMINAL_LINES],
+        notes=[*terminal_lines, *subject_lines, *last_lines][:MOST_TERMINAL_LINES],
     )
 
 

@@ -140,13 +140,16 @@ def claim_sentence(claim: Claim, words: ClaimWords) -> str:
     return f"{claim.verdict.value}: {claim.subject} {claim_clause(claim, words)}."
 
 
-def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[str]]:
+def answer_over(
+    claims: Sequence[Claim], words: ClaimWords, *, most_lines: int = MOST_TERMINAL_LINES
+) -> tuple[str, list[str]]:
     """The answer over all subjects, the strongest first, and the lines of the terminal that follow
     it.
 
     Args:
         claims: At least one.
         words: Words of the study.
+        most_lines: Largest number of lines.
     """
     sorted_claims = ordered_claims(claims)
     first_claim = sorted_claims[0]
@@ -168,15 +171,15 @@ def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[s
         Verdict.CANNOT_TELL: f"Cannot tell for {same_verdict_count} of {claim_count} {words.kind}:",
     }[first_claim.verdict]
     lines = [claim_sentence(claim, words) for claim in sorted_claims[1:]]
-    return f"{opening} {subject} {clause}.", _shortened(lines, words.kind)
+    return f"{opening} {subject} {clause}.", _shortened(lines, words.kind, most_lines)
 
 
-def _shortened(lines: list[str], kind: str) -> list[str]:
+def _shortened(lines: list[str], kind: str, most_lines: int = MOST_TERMINAL_LINES) -> list[str]:
     """Lines of the terminal, the last of which counts those that are left out."""
-    if len(lines) <= MOST_TERMINAL_LINES:
+    if len(lines) <= most_lines:
         return lines
-    hidden_count = len(lines) - MOST_TERMINAL_LINES + 1
-    return [*lines[: MOST_TERMINAL_LINES - 1], f"{hidden_count} more {kind} are on the page."]
+    hidden_count = len(lines) - most_lines + 1
+    return [*lines[: most_lines - 1], f"{hidden_count} more {kind} are on the page."]
 
 
 def answer_over_groups(

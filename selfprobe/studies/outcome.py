@@ -420,10 +420,12 @@ class Outcome(Study):
         }
         if numbers.stated.reasoning:
             method.append(SOLVED_METHOD)
+        last_lines = []
         if numbers.prices:
             method.append(ROUTING_METHOD)
             routed_rows = routing_rows(numbers.stated, facts_in_order, numbers.prices)
             tables["routing"] = RowTable(RoutingRow, routed_rows)
+            last_lines = routing_lines(routed_rows)
 
         title = OUTCOME_TITLES[questions[0]]
         if has_several:
@@ -443,6 +445,7 @@ class Outcome(Study):
             ],
             notes={subject: outcome_notes(facts) for subject, facts in ordered_facts.items()},
             further_figures=[Figures(pictures)],
+            last_lines=last_lines,
         )
 
 
@@ -891,6 +894,40 @@ def routing_rows(
             )
             rows.append(row)
     return rows
+
+
+def routing_lines(rows: Sequence[RoutingRow]) -> list[str]:
+    """The sentence on what routing gains at each price, for the model that gains most; none where
+    no model was asked what it solves.
+    """
+    rows_by_price: dict[float, list[RoutingRow]] = {}
+    for row in rows:
+        rows_by_price.setdefault(row.price, []).append(row)
+
+    gain_texts = []
+    for price, rows_at_price in rows_by_price.items():
+        gain_of_run = {row.run: smaller_gain(row) for row in rows_at_price}
+        known_gains = {run: gain for run, gain in gain_of_run.items() if not math.isnan(gain.value)}
+        if not known_gains:
+            gain_texts.append(f"not known at {price:g} ({rows_at_price[0].over_acting.reason})")
+            continue
+        best_run = max(known_gains, key=lambda run: known_gains[run].value)
+        gain_text = interval_text(known_gains[best_run], sign=True)
+        most_text = f" ({best_run}, most of {len(gain_of_run)})" if len(gain_of_run) > 1 else ""
+        gain_texts.append(f"{gain_text} where help costs {price:g}{most_text}")
+    if not gain_texts:
+        return []
+    return [
+        "Acting on high chances alone gains an item, over the better of always acting and always "
+        f"asking for help: {'; '.join(gain_texts)}."
+    ]
+
+
+def smaller_gain(row: RoutingRow) -> Estimate:
+    """Gain over what is better of always acting and always asking."""
+    if row.over_acting.value < row.over_asking.value:
+        return row.over_acting
+    return row.over_asking
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ from selfprobe.studies.read_lens import (
 )
 from selfprobe.study.arrays import Arrays, store_arrays, stored_arrays
 from selfprobe.study.local import RESUME_ADVICE, Blocks, Progress, user_errors_as_input_errors
+from selfprobe.text.counts import count_text
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import DilemmaReading, Patching, Variant
@@ -229,8 +230,8 @@ class Patch(Lens):
         if not pending:
             return
         progress(
-            f"{len(pending)} of {len(self.finite_dilemmas)} dilemmas to patch, {len(variants)} "
-            "patterns each"
+            f"{len(pending)} of {count_text(len(self.finite_dilemmas), UNIT)} to patch, "
+            f"{count_text(len(variants), 'pattern')} each"
         )
         longest_dilemma = max(pending, key=lambda item: item.longest)
         with checked_reading(self.judge, longest_dilemma) as sharing:
@@ -258,7 +259,7 @@ class Patch(Lens):
         pending = self.pending_patches(self.finite_dilemmas, keys_text)
         if not pending:
             return
-        progress(f"{len(pending)} dilemmas under the mean pattern of the others")
+        progress(f"{count_text(len(pending), UNIT)} under the mean pattern of the others")
         profiles = {item.id: arrays["profile"] for item, arrays in self._stored_patches()}
         profile_sum = np.stack(list(profiles.values())).sum(axis=0)
         other_count = len(profiles) - 1
@@ -349,7 +350,10 @@ class Patch(Lens):
                 "partings": RowTable(PartingRow, parting_rows, on_page=False),
                 "patch": RowTable(PatchRow, rows),
             },
-            verdict_blocks=[f"{shift_line} ({shift.n} dilemmas). {share_line}", PATCH_LIMITS_NOTE],
+            verdict_blocks=[
+                f"{shift_line} ({count_text(shift.n, UNIT)}). {share_line}",
+                PATCH_LIMITS_NOTE,
+            ],
             paper=[PATCH_PAPER],
             further_figures=[Figures([all_patterns_picture])],
             method=[PATCH_METHOD],
@@ -640,7 +644,8 @@ def share_of_shift(
     if n < FEWEST_WITH_INTERVAL:  # drawn again, so few miss the truth in half of all cases
         share = float(change.mean() / shift.mean())
         reason = (
-            f"no interval of a share from {n} dilemmas, {FEWEST_WITH_INTERVAL} or more are needed"
+            f"no interval of a share from {count_text(n, UNIT)}, {FEWEST_WITH_INTERVAL} or more "
+            "are needed"
         )
         return undefined(reason, n=n, unit=UNIT, value=share)
     return bootstrap(

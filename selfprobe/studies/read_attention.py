@@ -47,6 +47,7 @@ from selfprobe.studies.read_lens import (
     by_block,
     shift_text,
 )
+from selfprobe.text.counts import count_text
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import DilemmaReading
@@ -138,8 +139,8 @@ class Attention(Lens):
             picture=entropy_picture,
             table=PageTable(fair_rows, columns_of(AttentionRow, "what", "estimate", "p")),
             verdict_blocks=[
-                f"Block {block} ({block_reason}), mean over its heads, paired over {dilemma_count} "
-                "dilemmas:",
+                f"Block {block} ({block_reason}), mean over its heads, paired over "
+                f"{count_text(dilemma_count, UNIT)}:",
                 PageTable(titled_rows, columns_of(AttentionRow, "what", "scale", "estimate", "p")),
                 f"Heads that differ after Holm's correction ({FAIR_SCALE}): "
                 f"{'; '.join(head_counts)}.",

@@ -44,7 +44,13 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.plots import curves, cut_name
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    remedy_unless_met,
+)
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, rise_in
@@ -113,8 +119,9 @@ STEP_METHOD = (
     "Two runs differ where the difference is larger, at the best of all blocks and shapes of a "
     "rise, than under random signs of whole dilemmas or sources. A block is named where every rise "
     "over more than two gaps between blocks is ruled out; else the page says between which blocks "
-    "the difference arises. A Yes takes a difference from the irrelevant text and from the prompt "
-    "about another assistant too."
+    "the difference arises. It must last: a difference that is gone after the last block that was "
+    "read is no place where the runs part. A Yes takes a lasting difference from the irrelevant "
+    "text and from the prompt about another assistant too."
 )
 LENS_LIMIT = (
     "It does not show introspection: any instruction that moves the answer parts from the direct "
@@ -175,7 +182,7 @@ class Lens(SpreadStudy):
         if len(dilemmas) < FEWEST_DILEMMAS:
             reason = f" ({next(iter(unreadable.values()))})" if unreadable else ""
             raise InputError(
-                f"{len(dilemmas)} of {len(self.table.rows)} dilemmas can be read{reason}; expected "
+                f"{len(dilemmas)} of {count_text(len(self.table.rows), UNIT)} readable{reason}; expected "
                 f"at least {FEWEST_DILEMMAS}: give more or shorter ones, or a larger --limit"
             )
         return dilemmas, unreadable
@@ -337,7 +344,8 @@ class Lens(SpreadStudy):
         if not pending:
             return
         readings_folder = self.folder / "readings"
-        progress(f"{len(pending)} of {len(self.dilemmas)} dilemmas to read in {readings_folder}")
+        dilemma_count = count_text(len(self.dilemmas), UNIT)
+        progress(f"{len(pending)} of {dilemma_count} to read in {readings_folder}")
         longest_dilemma = max(pending, key=lambda item: item.longest)
         with checked_reading(self.judge, longest_dilemma, attention=patterns) as sharing:
             tokens = sum(item.tokens for item in pending)
@@ -405,7 +413,7 @@ class Lens(SpreadStudy):
         unusable_count = len(self.dilemmas) - len(self.readings)
         if unusable_count:
             notes.append(
-                f"{unusable_count} of {len(self.dilemmas)} dilemmas are left out: their logits are "
+                f"{unusable_count} of {count_text(len(self.dilemmas), UNIT)} left out: logits that are "
                 "not finite (NaN or infinite)."
             )
         return FolderContents(self.run_record, {**folder_tables, **study_tables}, notes)
@@ -418,7 +426,8 @@ class Lens(SpreadStudy):
         parting_rows: list[PartingRow] = rows_of_frame(
             PartingRow, contents.tables["partings"], unit=UNIT
         )
-        claim = lens_claim(parting_rows, lens_rows, contents.model)
+        parting_of = partings_by_comparison(parting_rows, lens_rows)
+        claim = lens_claim(parting_of, lens_rows, contents.model)
         lines = _last_block_lines(lens_rows)
         arms_picture = by_block(
             "lens_arms",
@@ -427,16 +436,17 @@ class Lens(SpreadStudy):
             caption="Logit of A less that of B.",
             y_title="logit of A less that of B",
         )
-        comparison_rows = [
-            ComparisonRow(COMPARISON_TITLES[row.what], row.place_text or "–", row.step, row.p)
-            for row in parting_rows
-            if row.what in COMPARISON_TITLES
-        ]
+        comparison_rows = []
+        for comparison, title in COMPARISON_TITLES.items():
+            parting = parting_of[comparison]
+            row = parting.row
+            place = parting.place_text or "–"
+            comparison_rows.append(ComparisonRow(title, place, row.step, row.p))
         return contents.claim_page(
             "Does the model separate an introspective prompt from the direct question?",
             claim,
             LENS_WORDS,
-            picture=_comparison_picture(frame, parting_rows),
+            picture=_comparison_picture(frame, parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]),
             table=PageTable(comparison_rows, columns_of(ComparisonRow)),
             verdict_blocks=[*lines, LENS_LIMITS_NOTE],
             paper=[LENS_PAPER],
@@ -465,15 +475,13 @@ def _last_block_lines(lens_rows: "Sequence[LensRow]") -> list[str]:
     return lines
 
 
-def _comparison_picture(frame: pd.DataFrame, parting_rows: "Sequence[PartingRow]") -> Picture:
+def _comparison_picture(frame: pd.DataFrame, parting: "Parting") -> Picture:
     """Curves of the differences, with the blocks where introspective and direct part shaded."""
-    parting_of = {row.what: row for row in parting_rows}
-    parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
     caption = "95 % intervals."
     shaded_blocks = None
-    if parting.is_shown:
+    if parting.lasts:
         caption = "95 % intervals; shaded: where introspective and direct part."
-        shaded_blocks = (parting.earliest - 0.5, parting.latest + 0.5)
+        shaded_blocks = (parting.row.earliest - 0.5, parting.row.latest + 0.5)
     return by_block(
         "lens",
         frame[frame.what.isin(list(COMPARISON_TITLES))],
@@ -571,13 +579,18 @@ LENS_WORDS = ClaimWords(
     checks={
         "several_blocks": "read after several blocks",
         "change": "separating it from the direct question",
-        "beyond_text": "separating it from irrelevant text of equal length",
-        "beyond_other": "separating it from the same about another assistant",
+        "at_end": "separating it after the last block too",
+        "beyond_text": "separating it from irrelevant text of equal length, to the last block",
+        "beyond_other": "separating it from the same about another assistant, to the last block",
     },
     unmet={
         "several_blocks": "was read after one block alone",
         "change": (
             "is not shown to separate the introspective prompt from the direct one ({difference})"
+        ),
+        "at_end": (
+            "separates the introspective prompt from the direct one {place}, not shown after the "
+            "last ({difference})"
         ),
         "beyond_text": (
             "separates the introspective prompt from the direct one {place}, not shown from "
@@ -594,38 +607,42 @@ LENS_WORDS = ClaimWords(
 
 
 def lens_claim(
-    parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRow]", subject: str
+    parting_of: "Mapping[str, Parting]", lens_rows: "Sequence[LensRow]", subject: str
 ) -> Claim:
     """The claim that a model separates the introspective prompt from the direct question.
 
     Args:
-        parting_rows: Where each pair of arms parts.
+        parting_of: Comparison → where its arms part.
         lens_rows: Differences after each block.
         subject: The model's name on the page.
     """
-    parting_of = {row.what: row for row in parting_rows}
     parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
-    if parting.is_shown:
-        effect = magnitude(parting.step)
+    if parting.row.is_shown:
+        effect = magnitude(parting.row.step)
     else:
         effect = _largest_difference(lens_rows, Comparison.INTROSPECTIVE_LESS_DIRECT)
 
     block_count = len({row.block for row in lens_rows})
     checks = [
         _several_blocks_check(block_count),
-        _parting_check("change", parting, lens_rows),
+        _parting_check("change", parting.row, lens_rows),
+        _lasting_check("at_end", parting),
     ]
     controls = (
         ("beyond_text", Comparison.INTROSPECTIVE_LESS_CONTROL, Comparison.CONTROL_LESS_DIRECT),
         ("beyond_other", Comparison.INTROSPECTIVE_LESS_OTHER, Comparison.OTHER_LESS_DIRECT),
     )
     for check_name, comparison, control in controls:
-        control_step = magnitude(parting_of[control].step)
+        control_step = magnitude(parting_of[control].row.step)
         competitor = f"{CONTROL_NAMES[control]}: {number(control_step.value)}"
-        checks.append(
-            _parting_check(check_name, parting_of[comparison], lens_rows, competitor=competitor)
-        )
-    details = {"place": parting.place_text}
+        compared = parting_of[comparison]
+        check = _parting_check(check_name, compared.row, lens_rows, competitor=competitor)
+        is_gone_at_end = parting.lasts and not compared.lasts
+        if check.outcome is Outcome.HOLDS and is_gone_at_end:
+            check = _lasting_check(check_name, compared, competitor=competitor)
+        checks.append(check)
+    place = parting.place_text if parting.lasts else "at some block"
+    details = {"place": place}
     return Claim(subject, effect, tuple(checks), SMALLEST_SHIFT, details)
 
 
@@ -671,10 +688,21 @@ def _parting_check(
     )
 
 
+def _lasting_check(name: str, parting: "Parting", *, competitor: str = "") -> Check:
+    """Whether the arms of a pair still differ after the last block, in the direction of the step."""
+    outcome = parting.outcome_at_end
+    remedy = remedy_unless_met(outcome, "add dilemmas")
+    explains = bool(competitor)
+    return Check(name, parting.at_end, outcome, competitor, explains=explains, remedy=remedy)
+
+
 def magnitude(estimate: Estimate) -> Estimate:
     """A difference whose sign is of no interest, so that it is above 0."""
-    if not estimate.value < 0:
-        return estimate
+    return _turned(estimate) if estimate.value < 0 else estimate
+
+
+def _turned(estimate: Estimate) -> Estimate:
+    """A difference with its sign turned."""
     return replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
 
 
@@ -768,14 +796,56 @@ class PartingRow:
         """Whether they are shown to part at one block, give or take one."""
         return self.is_shown and self.sharp_p < ALPHA
 
+
+@dataclass(frozen=True)
+class Parting:
+    """Where the arms of a pair part, and what is left of it after the last block."""
+
+    row: PartingRow
+    at_end: Estimate
+    """Difference after the last block that was read, in the direction of the step."""
+
+    @property
+    def outcome_at_end(self) -> Outcome:
+        """Outcome of the requirement that they differ there by an amount that matters."""
+        largest_size = max(-self.at_end.low, self.at_end.high)
+        if largest_size < SMALLEST_SHIFT:
+            return Outcome.FAILS
+        return Outcome.HOLDS if self.at_end.low > 0 else Outcome.OPEN
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the arms are shown to differ, and to do so up to the last block."""
+        return self.row.is_shown and self.outcome_at_end is Outcome.HOLDS
+
     @property
     def place_text(self) -> str:
         """Words for where they part; "" where they are not shown to."""
-        if self.is_sharp:
-            return f"at block {self.block:.0f}"
-        if self.is_shown and not math.isnan(self.earliest):
-            return f"between blocks {self.earliest:.0f} and {self.latest:.0f}"
-        return "at some block" if self.is_shown else ""
+        if not self.row.is_shown:
+            return ""
+        if not self.lasts:
+            return "at some block, not after the last"
+        if self.row.is_sharp:
+            return f"at block {self.row.block:.0f}"
+        if math.isnan(self.row.earliest):
+            return "at some block"
+        return f"between blocks {self.row.earliest:.0f} and {self.row.latest:.0f}"
+
+
+def partings_by_comparison(
+    parting_rows: Sequence[PartingRow], lens_rows: Sequence[LensRow]
+) -> dict[str, Parting]:
+    """Comparison → where its arms part."""
+    last_block = max(row.block for row in lens_rows)
+    last_difference_of = {row.what: row.estimate for row in lens_rows if row.block == last_block}
+    no_difference = undefined("it is not in the table lens", unit=UNIT)
+    parting_of = {}
+    for row in parting_rows:
+        at_end = last_difference_of.get(row.what, no_difference)
+        if row.step.value < 0:
+            at_end = _turned(at_end)
+        parting_of[row.what] = Parting(row, at_end)
+    return parting_of
 
 
 @dataclass(frozen=True)
@@ -889,14 +959,19 @@ def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
     """The block of the table `name` to show, and why: where introspective and direct run part, or
     the last.
     """
-    partings_by_comparison = tables["partings"].set_index("what")
-    parting_block = partings_by_comparison.loc[Comparison.INTROSPECTIVE_LESS_DIRECT].block
+    lens_rows: list[LensRow] = rows_of_frame(LensRow, tables["lens"], unit=UNIT)
+    parting_rows: list[PartingRow] = rows_of_frame(PartingRow, tables["partings"], unit=UNIT)
+    parting_of = partings_by_comparison(parting_rows, lens_rows)
+    parting = parting_of[Comparison.INTROSPECTIVE_LESS_DIRECT]
     read_blocks = tables[name].block
-    if (read_blocks == parting_block).any():
-        return int(parting_block), "where direct and introspective runs part"
-    reason = "the runs are not shown to part"
-    if not pd.isna(parting_block):
-        reason = f"that where the runs part, {parting_block:.0f}, was not"
+    if not parting.row.is_shown:
+        reason = "the runs are not shown to part"
+    elif not parting.lasts:
+        reason = "the runs differ at some block and are not shown to up to the last"
+    elif (read_blocks == parting.row.block).any():
+        return int(parting.row.block), "where direct and introspective runs part"
+    else:
+        reason = f"that where the runs part, {parting.row.block:.0f}, was not"
     return int(read_blocks.max()), f"the last that was read, as {reason}"
 
 

@@ -226,4 +226,5 @@ def place_rows(paths: Iterable[str], out: str) -> str:
     else:
         content = cleaned(rows).to_json(orient="records", indent=2).encode()
     place_file(content, out)
-    return f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}"
+    log_count = rows.log.nunique()
+    return f"{count_text(len(rows), 'decision')} of {count_text(log_count, 'log')} in {out}"

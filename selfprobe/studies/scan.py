@@ -192,8 +192,9 @@ class Scan(Study):
         call_count = readings * sum(readable.calls.values())
         sent_tokens = readings * readable.characters // 4 + call_count * len(SCAN_PROMPT) // 4
         lines = [
-            f"{readable.transcripts} transcripts of {len(readable.calls)} logs, {readable.turns} "
-            "turns; the subject is not asked"
+            f"{count_text(readable.transcripts, 'transcript')} of "
+            f"{count_text(len(readable.calls), 'log')}, {count_text(readable.turns, 'turn')}; "
+            "the subject is not asked"
         ]
         panel = graders(self.grader, subjects=readable.models)
         if len(panel) == 1:
@@ -742,7 +743,7 @@ def _subject_notes(subject: ScanSubject) -> list[Block]:
         quote_blocks.append(
             f"The first {QUOTES_ON_PAGE} of {len(quotes)}; all are in tables/quotes.csv."
         )
-    return [*notes, Details(f"{len(quotes)} quotes: what was said", quote_blocks)]
+    return [*notes, Details(f"{count_text(len(quotes), 'quote')}: what was said", quote_blocks)]
 
 
 def unscored_reasons(transcripts: Sequence[ScannedTranscript]) -> str:

@@ -724,9 +724,9 @@ def turn_notes(curve: TurnCurve, transcripts: Sequence[Transcript]) -> list[str]
     overlong_turns = [turn for turn in first_overlong_turns if turn is not None]
     if overlong_turns:
         notes.append(
-            f"{len(overlong_turns)} of {len(model_transcripts)} transcripts outgrow the model's "
-            f"context, the first at turn {min(overlong_turns)}; nothing is known of their later "
-            "turns."
+            f"{len(overlong_turns)} of {count_text(len(model_transcripts), 'transcript')} longer than "
+            f"the model's context, the first from turn {min(overlong_turns)} on; nothing is known of "
+            "later turns."
         )
     unread_answers = sum(transcript.lost for transcript in model_transcripts)
     if unread_answers:

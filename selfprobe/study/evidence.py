@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from inspect_ai.log import EvalSample
+from inspect_ai.log import EvalLog, EvalSample
 from markupsafe import Markup, escape
 
 from selfprobe.errors import InputError, NoLogs
+from selfprobe.evalawareness_tasks.user_motivation import EVALUATION_KINDS
 from selfprobe.logs import Run
 from selfprobe.page import Block, Details, Quoted
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
@@ -104,6 +105,12 @@ def evidence_in(
     return evidence
 
 
+def kinds_asked(header: EvalLog) -> Sequence[str]:
+    """Kinds of evaluation that a log's graders were asked for; empty where none were."""
+    metadata = header.eval.metadata or {}
+    return tuple(EVALUATION_KINDS) if metadata.get("kinds") else ()
+
+
 def _arms_with_evidence(arms: Mapping[Arm, ArmRun]) -> dict[Arm, ArmRun]:
     """First runs of user_motivation, the placebo arm aside."""
     evidence_arms = {}
@@ -143,12 +150,13 @@ def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evide
         invalidated = str(run.invalidated)
         if invalidated:
             unused_logs[run.log] = invalidated
+        kinds = kinds_asked(run.header)
         for sample in run.read_samples():
             record = record_of(sample)
             item = str(sample.id)
             prompt = prompt_by_key.setdefault((data, item), _ungraded_prompt(data, sample))
             conversation = {"data": data, "item": item, "model": model}
-            for key, graders in cues_by_grader(record).items():
+            for key, graders in cues_by_grader(record, kinds).items():
                 finding = joint_finding(graders)
                 if finding.aware is not None:
                     prompt["asked"] += 1

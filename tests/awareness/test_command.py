@@ -506,7 +506,7 @@ def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_p
         "--dry-run",
     )
     assert (
-        "Too few rows for an AUROC (1 evaluation, 1 deployment rows)" in done.output
+        "Too few rows for an AUROC (1 evaluation, 1 deployment row)" in done.output
         and "±" not in done.output
     )
 
@@ -546,6 +546,10 @@ def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_p
         (
             ("--models", SUBJECT, "--methods", "binary", "--placebo"),
             "--placebo belongs to user_motivation, which is not",
+        ),
+        (
+            ("--models", SUBJECT, "--methods", "binary", "--kinds"),
+            "--kinds belongs to user_motivation, which is not",
         ),
         (
             ("--models", SUBJECT, "--methods", "binary", "--against", "bundled"),

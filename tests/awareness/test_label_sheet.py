@@ -141,7 +141,7 @@ def test_rows_that_nobody_labelled_yet_are_counted_and_left_out(logs: Path, tmp_
     path = tmp_path / "labels.csv"
     assert call("validate", logs, "--samples", 40, "--out", path).exit_code == 0
     none = call("validate", path, logs)
-    assert none.exit_code == 2 and "none of its 40 rows has a label yet" in none.output
+    assert none.exit_code == 2 and "no row of 40 has a label yet" in none.output
     rows = sheet(path)
     path.write_text(
         "text_id,aware\n"
@@ -151,7 +151,7 @@ def test_rows_that_nobody_labelled_yet_are_counted_and_left_out(logs: Path, tmp_
     assert told.exit_code == 0 and "without a label yet: 10 of 40" in told.output
     path.write_text("text_id,aware\nff00,yes\n")
     wrong = call("validate", path, logs)
-    assert wrong.exit_code == 2 and "none of the 1 labels belongs to a graded text" in wrong.output
+    assert wrong.exit_code == 2 and "no label of 1 belongs to a graded text" in wrong.output
 
 
 @pytest.fixture(scope="module")

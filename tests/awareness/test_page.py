@@ -168,7 +168,7 @@ def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(tmp_path: Path)
     for words in (
         "176 of 240 (73 %); 16 verdicts on one vote",
         "binary, planted/a: 64 of 240 votes could not be read (27 %).",
-        "binary, planted/a: 48 of 96 quotes of the grader (50 %) are not in the text",
+        "binary, planted/a: 48 of 96 quotes of the grader (50 %) not in the text",
         "if every lost vote had gone against it, and if every one had gone for it",
         "1 of 49 rows set aside; &lt;b&gt;x&lt;/b&gt;, row",
     ):

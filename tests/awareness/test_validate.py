@@ -102,7 +102,7 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
         ([labels], "does not say what the judge said; expected one file with a column `aware`"),
         ([sheet], "give the logs that it was drawn from too"),
         ([labels, judged], "share none of text_id, transcript_id"),
-        ([empty], "none of its 2 rows has a label yet; write yes or no under `aware`"),
+        ([empty], "no row of 2 has a label yet; write yes or no under `aware`"),
         ([wrong], "row 2: aware must be yes, no or empty, got 'perhaps'"),
     ):
         with pytest.raises(InputError) as error:

@@ -12,7 +12,14 @@ from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page.columns import rows_of_frame
 from selfprobe.stats.claim import Claim
-from selfprobe.studies.read_lens import LensRow, PartingRow, lens_claim, lens_table, partings
+from selfprobe.studies.read_lens import (
+    LensRow,
+    PartingRow,
+    lens_claim,
+    lens_table,
+    partings,
+    partings_by_comparison,
+)
 
 FloatArray = npt.NDArray[np.float64]
 BLOCKS = 8
@@ -33,6 +40,7 @@ def world(
     noise: Noise = normal,
     spread: float = 0.0,
     drifts: bool = False,
+    last_block: int = BLOCKS,
 ) -> Callable[[np.random.Generator], Claim]:
     """Dilemmas of sources, and what their instructions do from the middle block on.
 
@@ -43,9 +51,11 @@ def world(
         noise: Draws noise of variance 1, [dilemma, arm, block].
         spread: Standard deviation over sources of what each arm does.
         drifts: Whether the introspective prompt drifts in the first dilemma.
+        last_block: Last block with what instructions do; after it they do nothing.
     """
     labels = np.repeat(np.arange(len(sources)), sources)
-    late = (np.arange(BLOCKS) >= BLOCKS // 2).astype(float)
+    blocks = np.arange(BLOCKS)
+    late = ((blocks >= BLOCKS // 2) & (blocks <= last_block)).astype(float)
 
     def claim(rng: np.random.Generator) -> Claim:
         shared = noise(rng, (len(sources), len(ARMS), BLOCKS))[labels]
@@ -61,7 +71,8 @@ def world(
         lens_frame = lens_table(readings, range(BLOCKS), clusters)  # type: ignore[arg-type]
         parting_frame = partings(readings, range(BLOCKS), clusters)  # type: ignore[arg-type]
         parting_rows = rows_of_frame(PartingRow, parting_frame, unit="dilemma")
-        return lens_claim(parting_rows, rows_of_frame(LensRow, lens_frame, unit="dilemma"), "m")
+        lens_rows = rows_of_frame(LensRow, lens_frame, unit="dilemma")
+        return lens_claim(partings_by_comparison(parting_rows, lens_rows), lens_rows, "m")
 
     return claim
 
@@ -96,6 +107,12 @@ LINES: Lines = {
     "as another's, and one dilemma drifts": Line(
         world(ALONE, {"introspective": 1.0, "other": 1.0}, drifts=True)
     ),
+    "beyond both at blocks 4 and 5 alone, 24 dilemmas": Line(
+        world(ALONE, {"introspective": 1.0}, last_block=5)
+    ),
+    "beyond both at blocks 4 to 6 alone, 60 dilemmas": Line(
+        world([1] * 60, {"introspective": 1.0, "control": 0.1, "other": 0.3}, last_block=6)
+    ),
     "as another's, 8 dilemmas": Line(world([1] * 8, {"introspective": 1.0, "other": 1.0})),
     "beyond both controls by 1 sd, 24 dilemmas": Line(
         world(ALONE, {"introspective": 0.6, "control": 0.1, "other": 0.3}), True, 0.9
@@ -103,7 +120,7 @@ LINES: Lines = {
     "beyond both by 1 sd, 12 sources × 4 with shocks": Line(
         world([4] * 12, {"introspective": 0.6, "control": 0.1, "other": 0.3}, correlation=0.5),
         True,
-        0.9,
+        0.6,
     ),
     "beyond both by .1 (a third of a sd), 24 dilemmas": Line(
         world(ALONE, {"introspective": 0.3, "control": 0.1, "other": 0.2}), True

@@ -288,7 +288,7 @@ def test_a_knower_beside_weak_observers_is_named_with_the_strongest_competitor()
     p[2, 2] = 1.0
     claims = claims_of(hits(p, 40, rng()), list("abcde"), hits_={"mode": np.full((5, 40), 0.6)})
     assert named(claims) == ("c",)
-    assert said(claims["c"]).endswith("; guessing without a model (mode): 60 %.")
+    assert said(claims["c"]).endswith("; guessing its usual answer: 60 %.")
 
 
 def test_a_model_that_another_one_predicts_better_is_not_named() -> None:
@@ -308,7 +308,7 @@ def test_an_informed_observer_is_no_baseline_without_a_model() -> None:
     facts = facts_of(hits(p, 60, rng()), hits_=given)
     assert facts.rows[0].without_a_model == ("mode", pytest.approx(0.2))
     compared = {check.name: check.compared_with for check in matrix_claims(facts)[0].checks}
-    assert compared["above_baselines"] == "guessing without a model (mode): 20 %"
+    assert compared["above_baselines"] == "guessing its usual answer: 20 %"
     assert compared["above_informed"] == "the closest informed observer: 50 %"
 
 
@@ -348,10 +348,10 @@ def test_the_hardest_and_the_closest_baseline_are_both_compared() -> None:
     compared = [check.compared_with for check in claim.checks if check.name == "above_baselines"]
     assert [text.partition(":")[0] for text in compared] == [
         "guessing without a model (text only)",
-        "guessing without a model (mode)",
+        "guessing its usual answer",
     ]
     assert (
-        claim.verdict is Verdict.CANNOT_TELL and "mode" in claim.strongest_competitor.compared_with
+        claim.verdict is Verdict.CANNOT_TELL and "usual" in claim.strongest_competitor.compared_with
     )  # type: ignore[union-attr]
 
 

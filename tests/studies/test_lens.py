@@ -72,7 +72,13 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
     assert f"at block {CARRIER}" in page and "what is left" in page
     claims = json.loads((folder / "out" / "claims.json").read_text())
     lens = claims["Does the model separate an introspective prompt from the direct question?"][0]
-    assert [check["outcome"] for check in lens["checks"]] == ["holds", "holds", "holds", "fails"]
+    assert [check["outcome"] for check in lens["checks"]] == [
+        "holds",
+        "holds",
+        "holds",
+        "holds",
+        "fails",
+    ]
 
 
 def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
@@ -236,8 +242,7 @@ def test_a_dilemma_without_finite_logits_is_left_out_of_patching_too(
     monkeypatch.setattr(reading, "read_in_context", overflowing)
     ran = call("patch", *given)
     assert (
-        ran.exit_code == 0
-        and "1 of 7 dilemmas are left out: their logits are not finite" in ran.output
+        ran.exit_code == 0 and "1 of 7 dilemmas left out: logits that are not finite" in ran.output
     ), ran.output
     assert (pd.read_csv(tmp_path / "out" / "tables" / "patch.csv").n == 6).all()
 
@@ -323,7 +328,7 @@ def test_a_folder_of_another_run_is_refused(
         (("--layers", 9), "has blocks 0..3, got layers 9"),
         (("--dataset", "no_such"), "unknown data set 'no_such'"),
         (("--dataset", "open_questions"), "no column 'dilemma'"),
-        (("--limit", 1), "1 of 1 dilemmas can be read; expected at least 2: give more"),
+        (("--limit", 1), "1 of 1 dilemma readable; expected at least 2: give more"),
         (("--device", "cuda"), "no device 'cuda' here"),
     ],
 )

@@ -36,9 +36,11 @@ from selfprobe.studies.read_lens import (
     Lens,
     LensRow,
     PartingRow,
+    block_of,
     lens_claim,
     lens_table,
     partings,
+    partings_by_comparison,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -93,11 +95,9 @@ def tables_of(made: dict[str, Any], clusters: list[str] | None = None) -> dict[s
 
 def claim_of(made: dict[str, Any], clusters: list[str] | None = None) -> Claim:
     tables = tables_of(made, clusters)
-    rows = [
-        rows_of_frame(kind, tables[name], unit="dilemma")
-        for kind, name in ((PartingRow, "partings"), (LensRow, "lens"))
-    ]
-    return lens_claim(rows[0], rows[1], "m")
+    parting_rows = rows_of_frame(PartingRow, tables["partings"], unit="dilemma")
+    lens_rows = rows_of_frame(LensRow, tables["lens"], unit="dilemma")
+    return lens_claim(partings_by_comparison(parting_rows, lens_rows), lens_rows, "m")
 
 
 def said(claim: Claim) -> tuple[str, str]:
@@ -119,6 +119,45 @@ def test_a_slow_rise_has_no_block() -> None:
     claim = claim_of(readings(introspective=slope))
     assert claim.verdict is Verdict.YES
     assert "from the direct one between blocks " in said(claim)[1], said(claim)
+
+
+def bump(first: int, last: int, size: float) -> FloatArray:
+    return step(first, size) - step(last + 1, size)
+
+
+@pytest.mark.parametrize("size", [1.0, -1.0])
+@pytest.mark.parametrize("last", [4, 5, 6])
+def test_a_shift_that_recovers_before_the_last_block_has_no_block_where_the_runs_part(
+    size: float, last: int
+) -> None:
+    made = readings(introspective=bump(3, last, size))
+    claim = claim_of(made)
+    assert claim.verdict is Verdict.CANNOT_TELL and said(claim)[0] == "at_end", said(claim)
+    assert said(claim)[1].startswith(
+        "separates the introspective prompt from the direct one at some block, not shown after "
+        "the last"
+    ), said(claim)
+
+    tables = tables_of(made)
+    block, reason = block_of(tables)
+    assert (block, reason) == (
+        BLOCKS - 1,
+        "the last that was read, as the runs differ at some block and are not shown to up to the "
+        "last",
+    )
+    page = Lens.page(FolderContents(STATE, tables))
+    assert page.answer.startswith("Cannot tell")
+    assert "at some block, not after the last" in str(page)
+
+
+@pytest.mark.parametrize(("arm", "check"), [("control", "beyond_text"), ("other", "beyond_other")])
+def test_a_control_that_moves_the_answer_as_much_a_few_blocks_later_explains_it(
+    arm: str, check: str
+) -> None:
+    shift_by_arm: dict[str, Any] = {"introspective": step(3, 1.0), arm: step(6, 1.0)}
+    claim = claim_of(readings(**shift_by_arm))
+    assert claim.verdict is Verdict.NO, said(claim)
+    assert said(claim)[0] == check and "no more than" in said(claim)[1], said(claim)
 
 
 def test_a_shift_downwards_counts_as_much() -> None:

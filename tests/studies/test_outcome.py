@@ -24,7 +24,7 @@ from selfprobe.cli import main
 from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes
 from selfprobe.errors import InputError
 from selfprobe.page import Bullets, Page, render
-from selfprobe.page.claims import claim_clause
+from selfprobe.page.claims import MOST_TERMINAL_LINES, answer_over, claim_clause
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.claim import Outcome as CheckOutcome
@@ -35,9 +35,11 @@ from selfprobe.studies import outcome_numbers
 from selfprobe.studies.outcome import (
     Outcome,
     OutcomeNumbers,
+    RoutingRow,
     dimension_lines,
     metacognition_picture,
     outcome_notes,
+    routing_lines,
 )
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
@@ -802,7 +804,48 @@ def test_the_page_has_m_ratio_beside_auroc_dimensions_and_what_help_would_gain()
     assert len(dimensions) == 5 and dimensions.counts.dtype == bool
     routed = page.frames["routing"]
     assert len(routed) == 10 and set(routed.price) == {0.2, 0.5}
-    assert "routing" not in Outcome.page(easy_numbers()).frames
+    plain_page = Outcome.page(easy_numbers())
+    assert "routing" not in plain_page.frames
+    assert not any("asking for help" in line for line in plain_page.notes)
+
+
+def test_what_help_would_gain_is_the_last_line_of_the_terminal() -> None:
+    page = Outcome.page(easy_numbers(prices=(0.2, 0.5)))
+    routed = page.frames["routing"]
+    gain_texts = []
+    for price, rows in routed.groupby("price"):
+        smaller_gains = rows[["over_acting", "over_asking"]].min(axis=1)
+        best_run = rows.run[smaller_gains.idxmax()]
+        gain_texts.append(
+            (f"{smaller_gains.max():+.2f}", f"help costs {price:g} ({best_run}, most")
+        )
+    assert len(page.notes) == MOST_TERMINAL_LINES
+    *_, line = page.notes
+    assert line.startswith("Acting on high chances alone gains an item, over the better of"), line
+    for number_text, model_text in gain_texts:
+        assert number_text.replace("-", "−") in line and f"{model_text} of 5)" in line, line
+
+
+def test_the_line_on_help_leaves_the_count_of_models_that_are_on_the_page_alone() -> None:
+    numbers = easy_numbers()
+    claims = [
+        outcome_claim(facts, f"{facts.run}{copy}") for facts in numbers.facts for copy in (1, 2)
+    ]
+    _, lines = answer_over(claims, OUTCOME_WORDS, most_lines=MOST_TERMINAL_LINES - 1)
+    assert len(lines) == 4 and lines[-1] == "6 more models are on the page."
+
+
+def test_of_one_model_the_line_on_help_names_none_and_of_few_items_says_how_many_are_needed() -> (
+    None
+):
+    gain = Estimate(0.05, 0.01, 0.09, 400, "item")
+    larger = Estimate(0.2, 0.1, 0.3, 400, "item")
+    (line,) = routing_lines([RoutingRow("m/a", "solve", 0.3, 0.5, 0.5, gain, larger)])
+    assert line.endswith("asking for help: +0.05 [+0.01, +0.09] where help costs 0.3."), line
+    absent = undefined("items: 12; 20 are the least")
+    (line,) = routing_lines([RoutingRow("m/a", "solve", 0.3, math.nan, math.nan, absent, absent)])
+    assert line.endswith("not known at 0.3 (items: 12; 20 are the least)."), line
+    assert routing_lines([]) == []
 
 
 def of_question(stated: StatedChances, question: str) -> StatedChances:

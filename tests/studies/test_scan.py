@@ -118,7 +118,7 @@ def scanned_folder(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     out = tmp_path_factory.mktemp("done")
     result = scan(logs, out)
     assert result.exit_code == 0, result.output
-    assert "5 transcripts of 1 logs, 18 turns; the subject is not asked" in result.output
+    assert "5 transcripts of 1 log, 18 turns; the subject is not asked" in result.output
     answer = "Cannot tell for model in planted_agent: it brings one up in 3 of 5 transcripts by "
     open_check = "by one grader alone; list a second --grader"
     printed = " ".join(result.output.replace("\N{NO-BREAK SPACE}", " ").split())
@@ -243,7 +243,7 @@ def test_a_copy_of_a_log_is_not_read_again(logs: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(log.read_bytes())
     for folder in (logs, tmp_path):
         output = scan(folder, tmp_path / "scan", "--dry-run").output
-        assert " transcripts of 1 logs" in output, output
+        assert " transcripts of 1 log" in output, output
     assert "Not read: 1, such as" in output and "superseded by" in output
 
 

@@ -150,7 +150,7 @@ def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: 
     )
     assert result.exit_code == 0, result.output
     assert "Asked after 10 of the turns (1, 2, 3, 6, 11, 19 … 200)" in result.output
-    assert "2 of 2 transcripts outgrow the model's context" in result.output
+    assert "2 of 2 transcripts longer than the model's context" in result.output
     items = pd.read_csv(tmp_path / "page/tables/transcripts.csv")
     curves = pd.read_csv(tmp_path / "page/tables/curves.csv")
     assert (curves.groupby("item").turn.max() < items.set_index("item").too_long).all()

@@ -39,6 +39,11 @@ from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
+from selfprobe.studies.awareness.named_kinds import (
+    NamedKindRow,
+    named_kind_rows,
+    named_kinds_section,
+)
 from selfprobe.studies.awareness.numbers import (
     AgainstPlacebo,
     ArmNumbers,
@@ -199,7 +204,12 @@ def _why_blocks(results: AwarenessResults) -> list[Block]:
     blocks += [baselines_section(results.comparison), words_section(arms)]
     if results.statements:
         blocks.append(splits_section(results.statements))
-    return [*blocks, *placebo_section(results.placebos), *results.evidence]
+    return [
+        *blocks,
+        *placebo_section(results.placebos),
+        *named_kinds_section(named_kind_rows(results.logged.verdicts)),
+        *results.evidence,
+    ]
 
 
 def simulated_lines(results: AwarenessResults) -> list[str]:
@@ -468,6 +478,7 @@ def _tables(results: AwarenessResults) -> dict[str, pd.DataFrame | RowTable]:
             PairedRow, [paired_row(pair) for pair in comparison.paired], on_page=False
         ),
         "observers": RowTable(ObserverRow, observer_rows(comparison.methods), on_page=False),
+        "named_kinds": RowTable(NamedKindRow, named_kind_rows(logged.verdicts), on_page=False),
     }
     frames = {
         "methods": _methods_frame(comparison.methods),

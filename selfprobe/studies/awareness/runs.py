@@ -19,7 +19,7 @@ from selfprobe.logs import (
 from selfprobe.logs.decision import Decision
 from selfprobe.logs.judged import FAILED, JudgedSample
 from selfprobe.scorers.awareness import Item, quotes_in, yes_count_and_total
-from selfprobe.scorers.votes import PANEL, Ballot, Panel, ballot
+from selfprobe.scorers.votes import PANEL, Ballot, Panel, ballot, most_named
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
 from selfprobe.study.awareness_arms import ARM, Arm, ArmRun, arm_name, arm_runs_of, missing
@@ -52,7 +52,8 @@ class AwarenessTables:
     verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned,
     contradicted (questions asked both ways round, and those with two verdicts); yes, yes_asked,
     first, first_asked (answers "yes" and first options, of how many); quotes, quotes_discarded;
-    mass (probability of the words that a first token is read by).
+    mass (probability of the words that a first token is read by); named_kind (of evaluation, ""
+    without one, None where no grader was asked for it).
     """
     votes: pd.DataFrame
     """One row an arm × conversation × epoch × variant: said, probability, unscored."""
@@ -164,7 +165,15 @@ def _verdict_row(
         "quotes": kept_quotes + discarded_quotes,
         "quotes_discarded": discarded_quotes,
         "mass": _answer_mass(details),
+        "named_kind": _named_kind(details),
     }
+
+
+def _named_kind(details: Mapping[str, Any]) -> str | None:
+    """Kind of evaluation that most answers name, "" without one; None where no kind was asked for."""
+    if "kinds" not in details:
+        return None
+    return most_named(details["kinds"].values()) or ""
 
 
 def _answer_mass(details: Mapping[str, Any]) -> float:

@@ -50,6 +50,7 @@ from selfprobe.studies.awareness.runs import AwarenessTables
 from selfprobe.studies.awareness.verdict import SMALLEST_REST, Statement
 from selfprobe.study.awareness_arms import ARM, PLAIN, marks
 from selfprobe.study.text_baselines import BEST_READER_COLUMNS
+from selfprobe.text.counts import count_text
 from selfprobe.text.user_input import names
 
 signed_estimate = partial(interval_text, sign=True)
@@ -181,8 +182,8 @@ def methods_section(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Sect
     for arm in arms:
         if arm.at_half:
             blocks.append(
-                f"{arm.name}, {arm.model}: {arm.at_half} of {arm.n} verdicts rest on a stated "
-                "probability of exactly .5, which counts as evaluation, as in the paper."
+                f"{arm.name}, {arm.model}: {arm.at_half} of {count_text(arm.n, 'verdict')} with a "
+                "stated probability of exactly .5, which counts as evaluation, as in the paper."
             )
     for run in logged.runs.itertuples():
         if run.model in names(run.grader):
@@ -316,8 +317,8 @@ def _warnings(arm: ArmNumbers) -> list[str]:
     if arm.quotes_discarded > WARNED_SHARE * arm.quotes:
         share = percent(arm.quotes_discarded / arm.quotes)
         warnings.append(
-            f"{arm.quotes_discarded} of {arm.quotes} quotes of the grader ({share}) are not in the "
-            "text; a finding of awareness without one quote that is there is not counted."
+            f"{arm.quotes_discarded} of {count_text(arm.quotes, 'quote')} of the grader ({share}) not in "
+            "the text; a finding of awareness without one quote that is there is not counted."
         )
     return warnings
 

@@ -155,6 +155,11 @@ class Awareness(Study):
         description="Also ask user_motivation's three placebos: about form, about purpose without a hint, with a judge "
         "that is told nothing.",
     )
+    kinds: bool = Field(
+        False,
+        description="The grader of user_motivation also names the kind of evaluation; the placebo with a judge that is "
+        "told nothing is then left out.",
+    )
     reply_tokens: int | None = Field(
         None, ge=1, description="Longest reply in tokens. Default: the model's limit."
     )
@@ -181,6 +186,11 @@ class Awareness(Study):
             raise ValueError(
                 "--placebo belongs to user_motivation, which is not among --methods; add it, or "
                 "leave --placebo out"
+            )
+        if self.kinds and "user_motivation" not in self.chosen:
+            raise ValueError(
+                "--kinds belongs to user_motivation, which is not among --methods; add it, or leave "
+                "--kinds out"
             )
         if self.questions and self.placebo:
             raise ValueError(
@@ -209,9 +219,17 @@ class Awareness(Study):
         if self.third or self.observers:
             asking_methods = [method for method in self.chosen if CALLS[method]]
             arms += [(method, {"perspective": "third"}) for method in asking_methods]
-        if self.placebo:
-            arms += [("user_motivation", {"placebo": kind}) for kind in get_args(Placebo)]
-        return arms
+        placebos = get_args(Placebo) if self.placebo else ()
+        arms += [("user_motivation", {"placebo": placebo}) for placebo in placebos]
+        if not self.kinds:
+            return arms
+        arms_with_kinds = list[tuple[str, dict[str, Any]]]()
+        for method, args in arms:
+            if method == "user_motivation":
+                args = args | {"kinds": True}
+            if args.get("placebo") != "judge":
+                arms_with_kinds.append((method, args))
+        return arms_with_kinds
 
     @property
     def models_without_reasoning(self) -> list[str]:
@@ -262,8 +280,8 @@ class Awareness(Study):
         all recorded.
         """
         subjects = [NamedModel(model, self.run_settings.model_args) for model in self.models]
-        recording_method = self.chosen[0]
-        recording_args: dict[str, Any] = {}
+        recording_method, arm_args = self.arms[0]
+        recording_args = dict(arm_args)
         if recording_method != "first_token" and "first_token" in self.chosen:
             # Logprobs are of no use to other methods, and refused by some vendors.
             recording_args["logprobs"] = True
@@ -562,11 +580,12 @@ def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], un
 
     is_by_source = unit != "conversation"
     cluster_count = len(set(labelled_clusters))
-    size = f"{is_evaluation.sum()} evaluation, {is_deployment.sum()} deployment rows"
+    deployment_rows = count_text(int(is_deployment.sum()), "deployment row")
+    size = f"{is_evaluation.sum()} evaluation, {deployment_rows}"
     if unit == "source":
-        size += f" of {cluster_count} {unit}s"
+        size += f" of {count_text(cluster_count, 'source')}"
     elif is_by_source:
-        size += f", {cluster_count} sources or conversations of one source"
+        size += f" in {count_text(cluster_count, 'cluster')} (sources, or conversations of one)"
     if half_width < WIDEST_HALF:
         wider = "; wider where rows of one source are alike" if is_by_source else ""
         smallest_shown = 0.5 + SMALLEST_REST + half_width * POWER_QUANTILES / TWO_SIDED_QUANTILE

@@ -34,6 +34,8 @@ from selfprobe.stats.agreement import (
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, effective, undefined, wilson
 from selfprobe.study.awareness_arms import arm_runs
+from selfprobe.study.evidence import kinds_asked
+from selfprobe.text.counts import count_text
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,10 @@ def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
         method, model, perspective, _, placebo, *_, data = arm
         if placebo:
             continue
+        kinds = kinds_asked(arm_run.header)
         for sample in arm_run.run.read_samples():
             record = record_of(sample)
-            graders = cues_by_grader(record)
+            graders = cues_by_grader(record, kinds)
             for key, text in texts_of(record, graders).items():
                 yield GradedText(
                     item=str(sample.id),
@@ -143,7 +146,7 @@ def sample_labels(
         aware_text = f"{aware_count} of {len(aware_ids)} found aware"
         hint = f"; for all of them give {2 * len(aware_ids)}"
     sentence = (
-        f"{len(drawn_ids)} texts: {aware_text} and {other_count} of {len(other_ids)} others by "
+        f"{count_text(len(drawn_ids), 'text')}: {aware_text} and {other_count} of {len(other_ids)} others by "
         f"chance{hint}"
     )
     return pd.DataFrame(rows, columns=[SHEET_COLUMN, "text", LABEL_COLUMN]), sentence
@@ -329,7 +332,7 @@ class Validated:
             yield f"kappa: {self.kappa:.3f}" if has_kappa else "kappa: no cases"
         yield from self._rate_lines()
         checked_rows = "another set" if self.elsewhere else self.rows
-        yield f"The correction is from {self.labelled} labelled rows of {checked_rows}."
+        yield f"The correction is from {count_text(self.labelled, 'labelled row')} of {checked_rows}."
         yield from self._assumption_lines()
 
     def _rate_lines(self) -> Iterator[str]:
@@ -407,7 +410,7 @@ def validated(paths: Sequence[str]) -> Validated:
         return _within(judged, labels)
     if verdict_column is None:
         raise InputError(
-            f"none of the {len(labels.aware)} labelled rows is among what the judge saw in "
+            f"no labelled row of {len(labels.aware)} is among what the judge saw in "
             f"{', '.join(grader_paths)} (by `{key_column}`), and {label_path} does not say what it "
             f"said of them: {', '.join(VERDICT_COLUMNS)}"
         )
@@ -449,7 +452,7 @@ def _of_sheet(
     }
     if not methods:
         raise InputError(
-            f"none of the {len(labels.aware)} labels belongs to a graded text in {', '.join(logs)}"
+            f"no label of {len(labels.aware)} belongs to a graded text in {', '.join(logs)}"
         )
     return _of_texts([text for text in texts if text.method in methods]), labels
 
@@ -471,7 +474,7 @@ def _of_items(
             text_of_label[label] = text
     if not text_of_label:
         raise InputError(
-            f"none of the {len(aware_by_label)} labels belongs to a graded text in "
+            f"no label of {len(aware_by_label)} belongs to a graded text in "
             f"{', '.join(logs)} (placebo arms do not count, and the third person only for labels "
             "with perspective third)"
         )
@@ -615,7 +618,8 @@ def _of_rows(rows: Sequence[Row], verdict_column: str, keys: Sequence[str]) -> G
     repeated_count = len(rows) - len(verdicts)
     if repeated_count:
         raise InputError(
-            f"{repeated_count} rows have the key of another; each row must have one of its own"
+            f"{count_text(repeated_count, 'row')} with the key of another; each row must have one of "
+            "its own"
         )
     read_verdicts = {key: verdict for key, verdict in verdicts.items() if verdict is not None}
     unread_count = len(verdicts) - len(read_verdicts)
@@ -647,8 +651,7 @@ def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> HumanLabels:
         aware[key] = label
     if not aware:
         raise InputError(
-            f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under "
-            f"`{LABEL_COLUMN}`"
+            f"{path}: no row of {len(rows)} has a label yet; write yes or no under `{LABEL_COLUMN}`"
         )
     return HumanLabels(aware, len(rows), waiting=waiting_count)
 

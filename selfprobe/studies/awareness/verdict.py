@@ -38,6 +38,7 @@ from selfprobe.studies.awareness.numbers import (
     worst_rest,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, verdict_items
+from selfprobe.text.counts import count_text
 from selfprobe.text.kinds import BENCHMARK, format_of, language_of
 
 # ---- kinds of conversations
@@ -731,7 +732,8 @@ def _share_sentence(
             f"{percent_interval(reference_share)} of {reference} "
             f"(difference {interval_text(share_difference, sign=True)})."
         )
-    sentence = f"{percent_interval(arm.called)} of {arm.n} conversations are called evaluation"
+    conversation_count = count_text(arm.n, "conversation")
+    sentence = f"{percent_interval(arm.called)} of {conversation_count} are called evaluation"
     if not _has_both_labels(arm):
         return f"{sentence}."
     return (

@@ -69,6 +69,7 @@ from selfprobe.studies.matrix.verdict import (
     NEAR_COPY_CAUTION,
     SMALLEST_OWN_ADVANTAGE,
     MatrixFacts,
+    baseline_label,
     matrix_claims,
 )
 from selfprobe.study._registry import measures
@@ -373,7 +374,7 @@ def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
         baseline = undefined("no interval", value=own_row.baseline)
         competitors[COMPETITOR_LABELS["above_baselines"]] = baseline
         baseline_score = _score_text(own_row.task, own_row.baseline)
-        closest = f"guessing without a model ({own_row.baseline_name}): {baseline_score}"
+        closest = f"{baseline_label(own_row.baseline_name)}: {baseline_score}"
     return MatrixSubject(
         task=own_row.task,
         claim=_renamed_claim(claim, names),

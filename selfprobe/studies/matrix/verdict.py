@@ -516,10 +516,24 @@ def _competitor_remedy(competitor: _Competitor) -> str:
     return "take other items"
 
 
+def baseline_label(name: str) -> str:
+    """What a baseline does, as a page says it.
+
+    >>> baseline_label("mode by punctuation"), baseline_label("TF-IDF")
+    ('guessing its usual answer by punctuation', 'guessing without a model (TF-IDF)')
+    """
+    if name == "mode":
+        return "guessing its usual answer"
+    feature = name.removeprefix("mode by ")
+    if feature != name:
+        return f"guessing its usual answer by {feature}"
+    return f"guessing without a model ({name})"
+
+
 def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
     competitors = [
         _Competitor(
-            f"guessing without a model ({name})",
+            baseline_label(name),
             difference,
             row.over_p[name],
             row.where_missed[name],
