@@ -548,10 +548,8 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
             )
 
     if facts.solved.is_reasoned:
-        notes.append(
-            f"Its reasoning solves {solved_text(facts.solved)} of the items while it is asked; "
-            f"without them AUROC is {interval_text(facts.solved.auroc)}."
-        )
+        solved_clause = solved_text(facts.solved, facts.solved.auroc, "AUROC")
+        notes.append(f"{solved_clause[0].upper()}{solved_clause[1:]}.")
     m_ratio = facts.metacognition.m_ratio
     if not math.isnan(m_ratio.value):
         notes.append(f"M-ratio {interval_text(m_ratio)}.")

@@ -16,12 +16,12 @@ from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.metacognition import metacognition, rating_edges
 from selfprobe.stats.routing import routing
 from selfprobe.studies.outcome_numbers import (
-    Reasoning,
     StatedChances,
     corrected,
     outcome_claim,
     outcome_facts,
 )
+from selfprobe.studies.outcome_reasoning import Reasoning
 
 FloatArray = npt.NDArray[np.float64]
 SUBJECT = "m/0"

@@ -46,16 +46,20 @@ from selfprobe.studies.outcome_numbers import (
     OUTCOME_WORDS,
     OtherTarget,
     OutcomeFacts,
-    Reasoning,
     StatedChances,
     _advantage_check,
     _beyond_p,
     _Statement,
     all_facts,
     cross_means,
-    holds_answer,
     outcome_claim,
     outcome_facts,
+)
+from selfprobe.studies.outcome_reasoning import (
+    ReasonedAnswer,
+    Reasoning,
+    holds_answer,
+    reasoning_of,
 )
 
 WORLDS = {
@@ -412,7 +416,7 @@ def test_a_model_that_knows_itself_is_told_so_with_its_strongest_competitor(
         (
             world(THREE, share=99),
             "outcomes",
-            "at 100 % of its items: outcomes do not differ; add items",
+            "at 100 % of its items: outcomes do not differ; take harder items",
         ),
         (
             without_logs(world(THREE), 1),
@@ -452,6 +456,30 @@ def test_what_is_missing_is_said_with_what_to_add(
     claim = claim_of(stated)
     assert claim.verdict is Verdict.CANNOT_TELL
     assert first_open(claim) == check and says in clause(claim), clause(claim)
+
+
+@pytest.mark.parametrize("share", [-99, -1, 0, 99])
+def test_no_remedy_stands_beside_a_check_that_holds_and_none_that_would_change_nothing(
+    share: float,
+) -> None:
+    stated = world(THREE, items=60, share=share)
+    own_key = ("m/a", "self", "", "solve")
+    constant = replace(stated, chances=stated.chances | {own_key: np.full(60, 0.9)})
+    for variant in (stated, constant):
+        claim = claim_of(reasoned(variant))
+        for check in claim.checks:
+            assert not (check.remedy and check.outcome is CheckOutcome.HOLDS), check
+        remedies = {check.remedy for check in claim.checks}
+        adds_items_in_vain = variant is constant or abs(share) == 99
+        assert not ("add items" in remedies and adds_items_in_vain), remedies
+        assert "–" not in clause(claim)
+    if share == 0:
+        assert clause(claim_of(constant)).endswith(
+            "; it states one chance of all items, which more items would not change"
+        )
+    if abs(share) == 99:
+        ease = "harder" if share > 0 else "easier"
+        assert clause(claim_of(stated)).endswith(f"; take {ease} items")
 
 
 @pytest.mark.parametrize("items", [1, 2, 3])
@@ -692,6 +720,132 @@ def test_reasoning_holds_an_answer_where_it_says_what_the_item_does_not(
     assert holds_answer(reasoning, answers, item) is holds
 
 
+WRITTEN_NUMBERS = {
+    "1398": (
+        "1398",
+        "1,398",
+        "1.398",
+        "1 398",
+        "1\u202f398",
+        "1'398",
+        "1398.0",
+        "1,398.00",
+        "１３９８",
+        "١٣٩٨",
+        "2796/2",
+    ),
+    "-42": ("-42", "\u221242", "\u221242.0"),
+    "0.5": ("0.5", ".5", "0,5", "1/2", "2 / 4", r"\\frac{1}{2}", "50 %", "0.50"),
+    "1234567": ("1,234,567", "1.234.567", "12,34,567", "1 234 567", "$1,234,567.00"),
+}
+SENTENCES_WITH_NUMBER = (
+    "計算すると答えは{}です。",
+    "So it is {}.",
+    "Das macht {}, also ja.",
+    "Это {}!",
+    "ดังนั้น{}ครับ",
+    "({})",
+)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES_WITH_NUMBER)
+@pytest.mark.parametrize("number", WRITTEN_NUMBERS)
+def test_a_number_is_found_however_it_is_written_in_any_script(number: str, sentence: str) -> None:
+    for written in WRITTEN_NUMBERS[number]:
+        reasoning = sentence.format(written)
+        for answer in WRITTEN_NUMBERS[number]:
+            assert holds_answer(reasoning, [answer], "How many?"), (reasoning, answer)
+        for longer in (f"9{written.lstrip('-$')}", f"{written}9"):
+            other_value = longer.startswith(".") or "frac" in longer or "%" in longer
+            if not other_value and longer not in ("0.509", "0.59"):
+                reasoning = sentence.format(longer)
+                assert not holds_answer(reasoning, [number], "How many?"), reasoning
+
+
+@pytest.mark.parametrize("answer", ["B", "3", "D"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Antwort: {}",
+        "Die Antwort ist {}.",
+        "La réponse est ({}).",
+        "La respuesta es la {}.",
+        "Ответ: {}",
+        "答えは{}です。",
+        "正解は{}",
+        "答案是{}。",
+        "정답은 {}입니다.",
+        "الجواب هو {}",
+        r"So \\boxed{{{}}}",
+        "I weigh both.\n**{}**",
+        "The correct option is {}",
+    ],
+)
+def test_a_letter_or_digit_counts_where_it_is_called_the_answer_in_any_language(
+    sentence: str, answer: str
+) -> None:
+    item = "A) 1 B) 2 C) 3 D) 4"
+    assert holds_answer(sentence.format(answer), [answer], item)
+    assert not holds_answer(sentence.format("C"), [answer], item)
+    assert not holds_answer(f"Step {answer} is hard. Kind {answer}?", [answer], item)
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "answer", "holds"),
+    [
+        ("I am not sure whether the answer is yes or no?", "yes", False),
+        ("I am not sure whether the answer is yes or no?", "no", False),
+        ("The answer: no idea.", "no", False),
+        ("I have no idea, yes.", "no", False),
+        ("Yes, I can do this.", "yes", False),
+        ("The answer is yes.", "yes", True),
+        ("Die Antwort ist: nein", "nein", True),
+        ("Answer: **No**", "no", True),
+        ("It is true that I know it.", "True", False),
+        ("So the result is False.", "False", True),
+        ("答えははいです。", "はい", True),
+        ("それはパリです。", "パリ", True),
+        ("首都是巴黎吗。", "巴黎", True),
+        ("수도는 파리입니다.", "파리", True),
+    ],
+)
+def test_short_words_count_only_as_a_stated_answer(
+    reasoning: str, answer: str, holds: bool
+) -> None:
+    assert holds_answer(reasoning, [answer], "Is it so?") is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "is_readable"),
+    [
+        ("That is harder than {}, 999 at least.", "1398", True),
+        ("Hard to say.", "1398", False),
+        ("One thousand three hundred ninety-eight.", "1398", False),
+        ("My chance is 0.7, or 85 %, with 3 digits.", "1398", False),
+        ("The answer is C.", "B", True),
+        ("It must be the mitochondrion.", "B", False),
+        ("x squared plus one.", "x^2+1", False),
+        ("Seine Hauptstadt kenne ich.", "Bern", False),
+    ],
+)
+def test_nothing_is_known_of_reasoning_in_which_no_answer_of_the_kind_is_ever_recognised(
+    text: str, answer: str, is_readable: bool
+) -> None:
+    reasoning = reasoning_of([ReasonedAnswer(text, True, "What is it?", (answer,))] * 30)
+    flags = reasoning.answer_flags
+    assert (flags == 0).all() if is_readable else np.isnan(flags).all()
+
+
+def test_an_answer_of_another_item_shows_that_words_are_recognised() -> None:
+    texts = ["Bern, I think.", "Hm.", "No.", "Oslo?"]
+    answers = ["Rome", "Oslo", "Bern", "Lima"]
+    reasoned = [
+        ReasonedAnswer(text, True, "Capital?", (answer,))
+        for text, answer in zip(texts, answers, strict=True)
+    ]
+    assert list(reasoning_of(reasoned).answer_flags) == [0, 0, 0, 0]
+
+
 def test_items_that_are_solved_while_asked_are_counted_and_logs_of_before_are_read(
     tmp_path: Path, run_task: Any
 ) -> None:
@@ -748,8 +902,14 @@ def test_reasoning_that_solves_nothing_and_says_nothing_leaves_a_claim() -> None
 @pytest.mark.parametrize(
     ("solved", "says"),
     [
-        (np.ones(300), "solves 100 % of the items, and without them this is no item"),
-        (np.full(300, math.nan), "solves an unknown share of the items, and without them this is"),
+        (
+            np.ones(300),
+            "its reasoning solves 100 % of the items while it is asked, and too few others are left",
+        ),
+        (
+            np.full(300, math.nan),
+            "whether its reasoning solves the items is not known, since it is hidden or no",
+        ),
     ],
     ids=["all", "hidden"],
 )
