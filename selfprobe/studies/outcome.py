@@ -133,7 +133,10 @@ SOLVED_METHOD = (
 )
 ROUTING_METHOD = (
     "Price: to act gains the outcome, to ask for help gains 1 less the price, whatever the outcome. "
-    "Thresholds are chosen on four fifths of the items or clusters and tried on the fifth."
+    "Thresholds are chosen on four fifths of the items or clusters and tried on the fifth; all of a "
+    "row is of this one rule. The gain is that over the better of always acting and always asking; "
+    "its interval is at least the exact one of the items on which the rule differs from it "
+    "(Clopper & Pearson)."
 )
 CLUSTER_REMEDY = "--cluster takes another name in the samples' metadata"
 """What to do about few clusters."""
@@ -185,8 +188,8 @@ class Outcome(Study):
     effort: Effort | None = Field(
         None, description="Reasoning effort of the observers. Default: none, or the least."
     )
-    price: tuple[float, ...] = Field(
-        (),
+    price: tuple[float, ...] | None = Field(
+        None,
         description=(
             "Prices of help, in failures (.1,.3): what acting on high chances alone would gain."
         ),
@@ -207,7 +210,11 @@ class Outcome(Study):
 
     @field_validator("price")
     @classmethod
-    def _are_prices(cls, prices: tuple[float, ...]) -> tuple[float, ...]:
+    def _are_prices(cls, prices: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if prices is None:
+            return None
+        if not prices:
+            raise InputError("price names no price; expected prices of help such as .1,.3")
         for price in prices:
             if not 0 < price < 1:
                 raise InputError(
@@ -366,7 +373,7 @@ class Outcome(Study):
         `Study.build_page`.
         """
         logs = self.collected()
-        numbers = replace(self.numbers(logs), prices=self.price)
+        numbers = replace(self.numbers(logs), prices=self.price or ())
         return with_runs(self.page(numbers), logs.runs)
 
     @classmethod
@@ -850,6 +857,33 @@ def dimension_lines(dimensions_by_question: Mapping[str, Dimensions]) -> list[st
     return lines
 
 
+def write_inner_percent(share: float) -> str:
+    """A share in percent, of which neither 0 nor 100 % is said unless it is so."""
+    text = percent(share)
+    if text == percent(1) and share < 1:
+        return f">{percent(0.99)}"
+    return text
+
+
+def threshold_text(thresholds: Sequence[float]) -> str:
+    """The least and the greatest of the thresholds of folds."""
+    if not thresholds:
+        return "–"
+    threshold_names = []
+    for threshold in dict.fromkeys((min(thresholds), max(thresholds))):
+        if threshold == 0:
+            threshold_names.append("any")
+        elif math.isinf(threshold):
+            threshold_names.append("never")
+        else:
+            threshold_names.append(number(threshold))
+    return " to ".join(dict.fromkeys(threshold_names))
+
+
+BETTER_RULE_NAMES = {True: "always acting", False: "always asking"}
+"""Whether always acting is better than always asking → its name."""
+
+
 @dataclass(frozen=True)
 class RoutingRow:
     """What acting on high chances alone would gain, where help has a price."""
@@ -857,17 +891,25 @@ class RoutingRow:
     run: Annotated[str, Heading("run", "Model that stated something about itself.")]
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
     price: Annotated[float, Heading("price", "Price of help, in failures.")]
-    threshold: Annotated[
-        float,
-        Heading("act from", "Stated chance from which on to act; 0 always acts, inf always asks."),
+    over_better: Annotated[
+        Estimate,
+        Heading("gain", "Gain an item over the better of always acting and always asking."),
     ]
-    helped: Annotated[float, Heading("helped", "Share of items below it.", percent)]
-    over_acting: Annotated[
-        Estimate, Heading("over acting", "Gain an item over always acting, on other items.")
+    better: Annotated[
+        str, Heading("compared with", "The better of the two: always acting or always asking.")
     ]
-    over_asking: Annotated[
-        Estimate, Heading("over asking", "Gain an item over always asking, on other items.")
+    act_from: Annotated[
+        str,
+        Heading(
+            "act from",
+            "Stated chance from which on to act: least and most of five, each of other items.",
+        ),
     ]
+    helped: Annotated[
+        float, Heading("helped", "Share of items that are below it.", write_inner_percent)
+    ]
+    over_acting: Annotated[Estimate, Heading("over acting", "Gain an item over always acting.")]
+    over_asking: Annotated[Estimate, Heading("over asking", "Gain an item over always asking.")]
 
 
 def routing_rows(
@@ -885,7 +927,9 @@ def routing_rows(
                 run=facts.run,
                 question=facts.question,
                 price=price,
-                threshold=routed.threshold,
+                over_better=routed.over_better,
+                better=BETTER_RULE_NAMES[routed.better_is_acting],
+                act_from=threshold_text(routed.thresholds),
                 helped=routed.helped,
                 over_acting=routed.over_acting,
                 over_asking=routed.over_asking,
@@ -904,28 +948,23 @@ def routing_lines(rows: Sequence[RoutingRow]) -> list[str]:
 
     gain_texts = []
     for price, rows_at_price in rows_by_price.items():
-        gain_of_run = {row.run: smaller_gain(row) for row in rows_at_price}
-        known_gains = {run: gain for run, gain in gain_of_run.items() if not math.isnan(gain.value)}
-        if not known_gains:
-            gain_texts.append(f"not known at {price:g} ({rows_at_price[0].over_acting.reason})")
+        known_rows = [row for row in rows_at_price if not math.isnan(row.over_better.value)]
+        if not known_rows:
+            gain_texts.append(f"not known at {price:g} ({rows_at_price[0].over_better.reason})")
             continue
-        best_run = max(known_gains, key=lambda run: known_gains[run].value)
-        gain_text = interval_text(known_gains[best_run], sign=True)
-        most_text = f" ({best_run}, most of {len(gain_of_run)})" if len(gain_of_run) > 1 else ""
-        gain_texts.append(f"{gain_text} where help costs {price:g}{most_text}")
+        best_row = max(known_rows, key=lambda row: row.over_better.value)
+        gain_text = interval_text(best_row.over_better, sign=True)
+        most_text = f", {best_row.run}, most of {len(known_rows)}" if len(known_rows) > 1 else ""
+        shown_text = "" if best_row.over_better.low > 0 else "no gain is shown: "
+        gain_texts.append(
+            f"{shown_text}{gain_text} where help costs {price:g} (over {best_row.better}{most_text})"
+        )
     if not gain_texts:
         return []
     return [
         "Acting on high chances alone gains an item, over the better of always acting and always "
         f"asking for help: {'; '.join(gain_texts)}."
     ]
-
-
-def smaller_gain(row: RoutingRow) -> Estimate:
-    """Gain over what is better of always acting and always asking."""
-    if row.over_acting.value < row.over_asking.value:
-        return row.over_acting
-    return row.over_asking
 
 
 @dataclass(frozen=True)

@@ -1116,13 +1116,13 @@ def _count_check(name: str, count: int, fewest: int, remedy: str) -> Check:
     return Check(name, count_estimate, Outcome.OPEN, remedy=remedy)
 
 
-def solved_text(solved: SolvedFacts, left: Estimate, measure: str = "this") -> str:
+def solved_text(solved: SolvedFacts, unsolved_auroc: Estimate, measure: str = "this") -> str:
     """Clause on the items that reasoning solves, and on what the others reach.
 
     Args:
         solved: How many it solves.
-        left: What items that were not solved reach.
-        measure: What `left` is called.
+        unsolved_auroc: What items that were not solved reach.
+        measure: What this is called.
     """
     if solved.unknown_share > MOST_UNKNOWN_SHARE:
         return (
@@ -1130,9 +1130,9 @@ def solved_text(solved: SolvedFacts, left: Estimate, measure: str = "this") -> s
             "is recognised in it"
         )
     solved_part = f"its reasoning solves {percent(solved.solved.value)} of the items"
-    if math.isnan(left.value):
+    if math.isnan(unsolved_auroc.value):
         return f"{solved_part} while it is asked, and too few others are left to rank"
-    return f"{solved_part} while it is asked, and without them {measure} is {interval_text(left)}"
+    return f"{solved_part} while it is asked, and without them {measure} is {interval_text(unsolved_auroc)}"
 
 
 def _unsolved_checks(solved: SolvedFacts) -> list[Check]:

@@ -40,6 +40,8 @@ from selfprobe.studies.outcome import (
     metacognition_picture,
     outcome_notes,
     routing_lines,
+    threshold_text,
+    write_inner_percent,
 )
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
@@ -285,6 +287,14 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(
         (
             ["--models", "planted/di", "--about", "named,other"],
             "about must hold self, with which the rest is compared",
+        ),
+        (
+            ["--models", "planted/di", "--price", ""],
+            "price names no price; expected prices of help such as .1,.3",
+        ),
+        (
+            ["--models", "planted/di", "--price", ",,"],
+            "price names no price; expected prices of help such as .1,.3",
         ),
         (
             ["--models", "planted/di", "--price", "1.2"],
@@ -975,10 +985,10 @@ def test_what_help_would_gain_is_the_last_line_of_the_terminal() -> None:
     gain_texts = []
     for price, rows in routed.groupby("price"):
         smaller_gains = rows[["over_acting", "over_asking"]].min(axis=1)
-        best_run = rows.run[smaller_gains.idxmax()]
-        gain_texts.append(
-            (f"{smaller_gains.max():+.2f}", f"help costs {price:g} ({best_run}, most")
-        )
+        assert list(rows.over_better) == list(smaller_gains)
+        best_row = rows.loc[smaller_gains.idxmax()]
+        model_text = f"help costs {price:g} (over {best_row.better}, {best_row.run}, most"
+        gain_texts.append((f"{smaller_gains.max():+.2f}", model_text))
     assert len(page.notes) == MOST_TERMINAL_LINES
     *_, line = page.notes
     assert line.startswith("Acting on high chances alone gains an item, over the better of"), line
@@ -1000,12 +1010,26 @@ def test_of_one_model_the_line_on_help_names_none_and_of_few_items_says_how_many
 ):
     gain = Estimate(0.05, 0.01, 0.09, 400, "item")
     larger = Estimate(0.2, 0.1, 0.3, 400, "item")
-    (line,) = routing_lines([RoutingRow("m/a", "solve", 0.3, 0.5, 0.5, gain, larger)])
-    assert line.endswith("asking for help: +0.05 [+0.01, +0.09] where help costs 0.3."), line
+    texts = "always acting", "0.50"
+    row = RoutingRow("m/a", "solve", 0.3, gain, *texts, 0.5, gain, larger)
+    (line,) = routing_lines([row])
+    gain_text = "asking for help: +0.05 [+0.01, +0.09] where help costs 0.3 (over always acting)."
+    assert line.endswith(gain_text), line
+    unclear_gain = replace(gain, low=-0.01)
+    (line,) = routing_lines([replace(row, over_better=unclear_gain)])
+    assert "for help: no gain is shown: +0.05 [−0.01, +0.09] where help" in line, line
     absent = undefined("items: 12; 20 are the least")
-    (line,) = routing_lines([RoutingRow("m/a", "solve", 0.3, math.nan, math.nan, absent, absent)])
+    (line,) = routing_lines([replace(row, over_better=absent)])
     assert line.endswith("not known at 0.3 (items: 12; 20 are the least)."), line
     assert routing_lines([]) == []
+
+
+def test_thresholds_and_ends_of_shares_are_in_words() -> None:
+    assert threshold_text((0.0,) * 5) == "any" and threshold_text((math.inf,) * 5) == "never"
+    assert threshold_text((0.6, 0.62, math.inf)) == "0.60 to never"
+    assert threshold_text((0.0, 0.62)) == "any to 0.62" and threshold_text(()) == "–"
+    shares = [write_inner_percent(share) for share in (1, 0.9963, 0.995, 0.98, 0.004, 0)]
+    assert shares == ["100 %", ">99 %", ">99 %", "98 %", "0.4 %", "0 %"]
 
 
 def of_question(stated: StatedChances, question: str) -> StatedChances:
