@@ -115,11 +115,12 @@ OUTCOME_SCORES_METHOD = (
 )
 METACOGNITION_METHOD = (
     "M-ratio is meta-d′ / d′ (Maniscalco & Lau 2012): how well chances tell right from wrong, for how "
-    f"often the model is right. Chances are {RATING_COUNT} ratings, by quantiles over all models. A "
-    "logged item has no two classes of stimulus and answer, so d′ is that of a two-choice observer "
+    f"often the model is right. Chances are {RATING_COUNT} ratings, by quantiles of each model's own. "
+    "A logged item has no two classes of stimulus and answer, so d′ is that of a two-choice observer "
     "without a preferred side that is right as often (2 z of the share). M-ratio is absent unless "
-    "more than half are shown to be right. With two answers 1 is ideal; with others 1 is no ceiling, "
-    "and items of unlike difficulty raise it."
+    "more than half are shown to be right, and where chances separate right and wrong items wholly. "
+    "With two answers 1 is ideal; with others 1 is no ceiling, and items of unlike difficulty raise "
+    "it."
 )
 DIMENSIONS_METHOD = (
     "Dimensions of what the models state of themselves: eigenvalues of the correlations of their "

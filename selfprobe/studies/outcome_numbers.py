@@ -41,7 +41,6 @@ from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm,
 from selfprobe.stats.metacognition import (
     Metacognition,
     metacognition,
-    rating_edges,
     undefined_metacognition,
 )
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
@@ -202,12 +201,6 @@ class StatedChances:
             if other_model not in (model, excluded_observer) and has_results[row]:
                 counted_rows.append(row)
         return foresight.solved_alike(results[counted_rows])
-
-    def rating_edges(self, question: str) -> FloatArray:
-        """Edges of the ratings of all models' chances about themselves."""
-        own_chances = [self.about_itself(run, question) for run in self.observers]
-        known_chances = [chances for chances in own_chances if chances is not None]
-        return rating_edges(np.concatenate(known_chances or [np.zeros(0)]))
 
     @cached_property
     def dimensions_by_question(self) -> dict[str, Dimensions]:
@@ -574,7 +567,7 @@ def outcome_facts(
         observers=len(observers),
         p_value=beyond_p,
         solved=_solved_facts(stated, case),
-        metacognition=_case_metacognition(stated, case),
+        metacognition=_case_metacognition(case),
         **_calibration(scored),
     )
 
@@ -685,12 +678,11 @@ def _plain_predictors(stated: StatedChances, case: _Case) -> list[Predictor]:
     return predictors
 
 
-def _case_metacognition(stated: StatedChances, case: _Case) -> Metacognition:
+def _case_metacognition(case: _Case) -> Metacognition:
     if case.question != SUCCESS_QUESTION:
         return undefined_metacognition("only being right has a d′")
     scored = case.scored
-    edges = stated.rating_edges(case.question)
-    return metacognition(scored.chances, scored.outcomes, scored.clusters, edges)
+    return metacognition(scored.chances, scored.outcomes, scored.clusters)
 
 
 def _residuals(chances: FloatArray, observer_chances: Sequence[FloatArray]) -> FloatArray:

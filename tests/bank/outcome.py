@@ -13,7 +13,7 @@ from scipy import special
 from selfprobe.stats.claim import Check, Claim, Outcome
 from selfprobe.stats.dimensions import count_dimensions
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.metacognition import metacognition, rating_edges
+from selfprobe.stats.metacognition import metacognition
 from selfprobe.stats.routing import routing
 from selfprobe.studies.outcome_numbers import (
     StatedChances,
@@ -215,8 +215,7 @@ class RatedAnswers:
         evidence = means + special.ndtri(below_zero + rng.random(units) * (1 - below_zero))
         labels = np.arange(self.items) * units // self.items
         chances = special.expit(1.5 * evidence - 1 + self.bias).round(2)
-        edges = rating_edges(special.expit(1.5 * np.abs(rng.normal(size=400)) - 1))
-        fitted = metacognition(chances[labels], right[labels], labels, edges)
+        fitted = metacognition(chances[labels], right[labels], labels)
         return outside_claim(fitted.m_ratio, self.m_ratio)
 
 
