@@ -4,7 +4,7 @@ tell everybody?
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, ClassVar, get_args
@@ -35,6 +35,7 @@ from selfprobe.page import (
     Table,
     claim_page,
     models_or_runs,
+    more_in_tables,
 )
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent
@@ -396,9 +397,7 @@ class Outcome(Study):
         )
         ordered_facts = {claim.subject: facts_by_subject[claim.subject] for claim in claims}
         facts_in_order = list(ordered_facts.values())
-        answer_rows = [
-            answer_row(claim, ordered_facts[claim.subject]) for claim in claims[:MOST_FINDINGS]
-        ]
+        answer_rows = [answer_row(claim, ordered_facts[claim.subject]) for claim in claims]
         finding_rows = [finding_row(claim, ordered_facts[claim.subject]) for claim in claims]
 
         pictures = [calibration_picture(ordered_facts), risk_picture(ordered_facts)]
@@ -1076,7 +1075,11 @@ def sources_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
         for auroc_by_source in rows.values():
             auroc_by_source.pop(TEXT_ALONE)
             auroc_by_source.pop(INPUT_LENGTH)
-    caption = "AUROC of each source of prediction; 95 % intervals; .5 is nothing."
+    hidden_count = len(facts_by_subject) - len(drawn_subjects)
+    caption = (
+        "AUROC of each source of prediction; 95 % intervals; .5 is nothing."
+        f"{more_in_tables(hidden_count)}"
+    )
     return bar_rows("sources", rows, caption=caption, axis="AUROC", line=0.5)
 
 
@@ -1105,6 +1108,16 @@ def _drawn_sources(facts: OutcomeFacts) -> dict[str, Estimate]:
     return auroc_by_source
 
 
+def _models_left_out(
+    facts_by_subject: Mapping[str, OutcomeFacts], drawn_subjects: Collection[str]
+) -> str:
+    """Words behind a caption on models that the picture leaves out; "" where it has all."""
+    hidden_count = len(facts_by_subject) - len(drawn_subjects)
+    if not hidden_count:
+        return ""
+    return f" Not drawn: {count_text(hidden_count, 'model')} more."
+
+
 def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """Stated chances against shares, of the first three models."""
     ranked_facts = _ranked_facts(facts_by_subject)
@@ -1118,6 +1131,7 @@ def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture
         drawn_lines,
         caption=(
             "Stated probability against what happened, in bins of as many items; 95 % intervals."
+            f"{_models_left_out(facts_by_subject, drawn_lines)}"
         ),
         x_title="stated probability",
         y_title="share that happened",
@@ -1135,7 +1149,10 @@ def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     return curves(
         "risk",
         drawn_lines,
-        caption="Share that does not happen among the items with the highest chances.",
+        caption=(
+            "Share that does not happen among the items with the highest chances."
+            f"{_models_left_out(facts_by_subject, drawn_lines)}"
+        ),
         x_title="share of items acted on",
         y_title="risk",
     )

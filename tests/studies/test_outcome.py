@@ -1002,7 +1002,29 @@ def test_the_line_on_help_leaves_the_count_of_models_that_are_on_the_page_alone(
         outcome_claim(facts, f"{facts.run}{copy}") for facts in numbers.facts for copy in (1, 2)
     ]
     _, lines = answer_over(claims, OUTCOME_WORDS, most_lines=MOST_TERMINAL_LINES - 1)
-    assert len(lines) == 4 and lines[-1] == "6 more models are on the page."
+    assert len(lines) == 4 and lines[-1].startswith("6 more models are on the page. Of these: ")
+
+
+def test_of_seven_models_the_terminal_counts_hidden_answers_and_the_page_has_all() -> None:
+    numbers = easy_numbers()
+    copies = [
+        replace(facts, run=f"{facts.run}{copy}") for facts in numbers.facts for copy in range(2)
+    ][:7]
+    no_facts = replace(
+        copies[0],
+        run="m/no",
+        beyond_observers=Estimate(0.5, 0.45, 0.55, 400, "item"),
+        p_value=1.0,
+    )
+    page = Outcome.page(replace(numbers, facts=[*copies, no_facts], matrices={}))
+    assert page.table is not None and len(page.table.rows) == 8
+    first_verdict, last_verdict = (page.claims[index].verdict for index in (0, -1))
+    if first_verdict is not last_verdict:
+        assert "more models are on the page. Of these: " in page.notes[-1], page.notes
+        assert f"{last_verdict.value} for" in page.notes[-1]
+    assert page.picture is not None and "Tables show 3 more." in page.picture.caption
+    html = render(page, "out")
+    assert "Not drawn: 5 models more." in html and "Not drawn: 3 models more." in html
 
 
 def test_of_one_model_the_line_on_help_names_none_and_of_few_items_says_how_many_are_needed() -> (
