@@ -82,21 +82,21 @@ def place(files: Mapping[str, bytes], out: str) -> None:
         raise InputError(f"cannot write to {out}: {_reason(error)}") from None
 
 
-def remove_files(names: Collection[str], out: str) -> None:
-    """Remove files, by their path inside, from the folder `out`; those that are not there are no
+def remove_files(names: Collection[str], folder: str) -> None:
+    """Remove files, by their path inside, from a folder; those that are not there are no
     fault.
 
     Raises:
         InputError: One cannot be removed.
     """
-    file_system, inner_path = destination(out)
+    file_system, inner_path = destination(folder)
     for name in sorted(names):
         path = f"{inner_path}/{name}"
         try:
             if file_system.isfile(path):
                 file_system.rm_file(path)
         except refusals() as error:
-            raise InputError(f"cannot remove {out}/{name}: {_reason(error)}") from None
+            raise InputError(f"cannot remove {folder}/{name}: {_reason(error)}") from None
 
 
 def place_file(content: bytes, address: str) -> None:

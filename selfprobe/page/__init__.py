@@ -588,11 +588,12 @@ def _files_in(out: str) -> set[str]:
     there is not the page's.
     """
     file_system, inner_path = destination(out)
+    faults: tuple[type[BaseException], ...] = (*refusals(), ValueError)
     try:
         columns_file = file_system.cat_file(f"{inner_path}/tables/columns.json")
         page_html = file_system.cat_file(f"{inner_path}/index.html").decode()
         columns_of_table = json.loads(columns_file)
-    except (*refusals(), ValueError):  # what cannot be read is nobody's page
+    except faults:  # what cannot be read is nobody's page
         return set()
     files = {"claims.json", *_FIGURE_LINK.findall(page_html)}
     for name in columns_of_table:

@@ -106,7 +106,8 @@ def test_right_and_wrong_answers_are_a_two_choice_task_without_a_preferred_side(
 ) -> None:
     """Each fitted from the counts of both sides by the plain fit, which is the reference's."""
     chances, outcomes = rated_answers(m_ratio, d_prime=d_prime, items=600)
-    is_rated = np.eye(RATING_COUNT)[np.searchsorted(rating_edges(chances), chances, side="right")]
+    quartiles = np.quantile(chances, [0.25, 0.5, 0.75])
+    is_rated = np.eye(RATING_COUNT)[np.searchsorted(quartiles, chances, side="right")]
     counts = np.array([is_rated.T @ outcomes, is_rated.T @ (1 - outcomes)])
     right, wrong = counts + 0.5 / RATING_COUNT
     plain_d_prime, plain_meta_d = two_choice_meta_d([*right[::-1], *wrong], [*wrong[::-1], *right])
