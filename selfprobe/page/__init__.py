@@ -583,11 +583,11 @@ def _logs_in(out: str) -> set[str]:
 _FIGURE_LINK = re.compile(r"figures/[\w.-]+\.svg")
 
 
-def _files_in(out: str) -> set[str]:
+def _files_in(folder: str) -> set[str]:
     """Tables, figures and claims of the page in a folder, by its own lists of them: what else lies
     there is not the page's.
     """
-    file_system, inner_path = destination(out)
+    file_system, inner_path = destination(folder)
     faults: tuple[type[BaseException], ...] = (*refusals(), ValueError)
     try:
         columns_file = file_system.cat_file(f"{inner_path}/tables/columns.json")
