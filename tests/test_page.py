@@ -3,8 +3,9 @@ whole.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from markupsafe import Markup
 
 import selfprobe.page
 from selfprobe.errors import InputError
-from selfprobe.errors.output import relative
+from selfprobe.errors.output import destination, place, relative
 from selfprobe.logs import Identity
 from selfprobe.page import (
     PI,
@@ -21,10 +22,12 @@ from selfprobe.page import (
     Column,
     Details,
     Figures,
+    Heading,
     Item,
     Items,
     Log,
     Page,
+    RowTable,
     Section,
     Table,
     Texts,
@@ -36,9 +39,9 @@ from selfprobe.page import (
     write,
 )
 from selfprobe.page.claims import answer_over
-from selfprobe.page.plots import heat_map, interval_rows
+from selfprobe.page.plots import bar_rows, heat_map, interval_rows
 from selfprobe.stats.claim import Claim
-from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.estimate import Estimate, undefined
 
 PICTURE = interval_rows(
     "x", {"a": {"": Estimate(0.6, 0.5, 0.7, 10, "item")}}, caption="Caption.", axis="score"
@@ -264,6 +267,40 @@ def test_a_page_of_other_logs_is_replaced_with_a_line(
     assert capsys.readouterr().err == ""
     write(of("d.eval"), str(tmp_path))
     assert "held a page of other logs, such as b.eval: it is replaced" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class NumberRow:
+    """A row of one number."""
+
+    number: Annotated[float, Heading("number", "A number.")]
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["this machine", "an address"])
+def test_tables_figures_and_claims_of_an_earlier_page_go_and_other_files_stay(
+    memory: bool, tmp_path: Path
+) -> None:
+    out = f"memory://{tmp_path.name}/page" if memory else str(tmp_path)
+    file_system, inner_path = destination(out)
+
+    def page_with(*names: str) -> Page:
+        tables = {name: RowTable(NumberRow, [NumberRow(1.0)]) for name in names}
+        number_by_source = {"a": {"b": undefined("", value=0.5)}}
+        pictures = [bar_rows(name, number_by_source, caption="A.", axis="A") for name in names]
+        return Page("A question?", tables=tables, sections=[Section("S", [Figures(pictures)])])
+
+    def files_there() -> set[str]:
+        found_files = file_system.find(inner_path)
+        return {file.replace("\\", "/").partition(f"{inner_path}/")[2] for file in found_files}
+
+    write(page_with("kept", "routing"), out)
+    place({"tables/mine.csv": b"1", "figures/mine.svg": b"1", "notes.txt": b"1"}, out)
+    assert "tables/routing.csv" in files_there() and "figures/routing.svg" in files_there()
+    write(page_with("kept", "new"), out)
+    files = files_there()
+    assert not any("routing" in file for file in files), files
+    assert {"tables/kept.csv", "tables/new.json", "figures/new.svg"} <= files
+    assert {"tables/mine.csv", "figures/mine.svg", "notes.txt"} <= files
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -80,6 +80,23 @@ def place(files: Mapping[str, bytes], out: str) -> None:
             file_system.pipe_file(f"{inner_path}/{name}", content)
     except refusals() as error:  # as HTTP, which can only be read
         raise InputError(f"cannot write to {out}: {_reason(error)}") from None
+
+
+def remove_files(names: Collection[str], folder: str) -> None:
+    """Remove files, by their path inside, from a folder; those that are not there are no
+    fault.
+
+    Raises:
+        InputError: One cannot be removed.
+    """
+    file_system, inner_path = destination(folder)
+    for name in sorted(names):
+        path = f"{inner_path}/{name}"
+        try:
+            if file_system.isfile(path):
+                file_system.rm_file(path)
+        except refusals() as error:
+            raise InputError(f"cannot remove {folder}/{name}: {_reason(error)}") from None
 
 
 def place_file(content: bytes, address: str) -> None:

@@ -23,7 +23,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from selfprobe.errors.output import destination, place, refusals, relative
+from selfprobe.errors.output import destination, place, refusals, relative, remove_files
 from selfprobe.page.claims import MOST_TERMINAL_LINES as MOST_TERMINAL_LINES
 from selfprobe.page.claims import ClaimWords as ClaimWords
 from selfprobe.page.claims import (
@@ -535,17 +535,21 @@ def write(page: Page, out: str) -> str:
     """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address);
     returns the address.
 
-    A page of other logs is replaced, which a line says.
+    A page of other logs is replaced, which a line says. Tables and figures of an earlier page that
+    this one does not have are removed.
 
     Raises:
         InputError: The folder cannot be written. What was there is then unchanged.
     """
     earlier_logs = _logs_in(out)
+    earlier_files = _files_in(out)
     page_logs = set[str]()
     for name, table in page.frames.items():
         if name.rpartition("/")[2] == "runs":
             page_logs |= {_file_name(log) for log in table["log"]}
-    place(files_of(page, out), out)
+    page_files = files_of(page, out)
+    place(page_files, out)
+    remove_files(earlier_files - set(page_files), out)
     if earlier_logs and page_logs and earlier_logs.isdisjoint(page_logs):
         echo(
             f"{out} held a page of other logs, such as {min(earlier_logs)}: it is replaced",
@@ -575,6 +579,28 @@ def _logs_in(out: str) -> set[str]:
         if "log" in table:
             log_names |= {_file_name(str(log)) for log in table["log"]}
     return log_names
+
+
+_FIGURE_LINK = re.compile(r"figures/[\w.-]+\.svg")
+
+
+def _files_in(folder: str) -> set[str]:
+    """Tables, figures and claims of the page in a folder, by its own lists of them: what else lies
+    there is not the page's.
+    """
+    file_system, inner_path = destination(folder)
+    faults: tuple[type[BaseException], ...] = (*refusals(), ValueError)
+    try:
+        columns_file = file_system.cat_file(f"{inner_path}/tables/columns.json")
+        page_html = file_system.cat_file(f"{inner_path}/index.html").decode()
+        columns_of_table = json.loads(columns_file)
+    except faults:  # what cannot be read is nobody's page
+        return set()
+    files = {"claims.json", *_FIGURE_LINK.findall(page_html)}
+    for name in columns_of_table:
+        if ".." not in name:
+            files |= {f"tables/{name}.csv", f"tables/{name}.json"}
+    return files
 
 
 def files_of(page: Page, out: str) -> dict[str, bytes]:

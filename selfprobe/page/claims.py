@@ -7,6 +7,7 @@ Numbers have slots, so that no answer changes where a page is reworded.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -176,7 +177,22 @@ def answer_over(
         Verdict.CANNOT_TELL: f"Cannot tell for {same_verdict_count} of {claim_count} {words.kind}:",
     }[first_claim.verdict]
     lines = [claim_sentence(claim, words) for claim in sorted_claims[1:]]
-    return f"{opening} {subject} {clause}.", _shortened(lines, words.kind, most_lines)
+    shortened_lines = _shortened(lines, words.kind, most_lines)
+    if len(lines) > most_lines:
+        hidden_claims = sorted_claims[most_lines:]
+        shortened_lines[-1] += _other_verdicts(hidden_claims, first_claim.verdict)
+    return f"{opening} {subject} {clause}.", shortened_lines
+
+
+def _other_verdicts(hidden_claims: Sequence[Claim], opening_verdict: Verdict) -> str:
+    """Sentence that counts the answers of claims that the terminal leaves out, where these are not
+    all that of the opening.
+    """
+    count_by_verdict = Counter(claim.verdict for claim in hidden_claims)
+    if set(count_by_verdict) == {opening_verdict}:
+        return ""
+    counts = [f"{verdict.value} for {count}" for verdict, count in count_by_verdict.items()]
+    return f" Of these: {', '.join(counts)}."
 
 
 def _shortened(lines: list[str], kind: str, most_lines: int = MOST_TERMINAL_LINES) -> list[str]:

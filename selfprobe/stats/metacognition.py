@@ -19,13 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.estimate import Estimate, FloatArray, IntArray, bootstrap, undefined
 
 RATING_COUNT = 4
 """Number of ratings that stated chances are turned into."""
+RATING_SHARES = (0.2, 0.4, 0.6)
+"""Shares of chances below the edges of ratings. The highest rating is wide, since few answers with
+it are wrong: with quarters the intervals of 200 items miss an M-ratio of 1 in 9 %, so in 5 %.
+"""
 FEWEST_RATED_ITEMS = 20
 """Number of items below which nothing is fitted."""
 FEWEST_OF_A_KIND = 10
@@ -47,20 +50,22 @@ FIRST_CRITERION_GAP = 0.5
 LARGEST_META_D = 10.0
 LEAST_LOG_GAP = -8.0
 LARGEST_LOG_GAP = 3.0
+ONE_CHANCE_REASON = "it states one chance of all items"
+SEPARATED_REASON = "its chances separate right and wrong items, so meta-d′ has no upper bound"
+UNSETTLED_REASON = "meta-d′ of its ratings does not settle"
 RIDGE = 1e-9
 LEAST_PROBABILITY = 1e-12
 
 
-def rating_edges(chances: npt.ArrayLike) -> FloatArray:
-    """Edges of `RATING_COUNT` ratings: quantiles of the chances that all models stated, so that one
-    rating means the same of each.
+def rating_edges(chances: FloatArray) -> FloatArray:
+    """Edges of at most `RATING_COUNT` ratings of one model: quantiles of its chances, each above
+    the lowest one; between all its chances where they are so few.
     """
-    values = np.asarray(chances, dtype=float)
-    known_values = values[~np.isnan(values)]
-    if not len(known_values):
-        return np.zeros(0)
-    shares = np.arange(1, RATING_COUNT) / RATING_COUNT
-    return np.unique(np.quantile(known_values, shares))
+    distinct_chances = np.unique(chances)
+    if len(distinct_chances) <= RATING_COUNT:
+        return distinct_chances[1:]
+    quantiles = np.quantile(chances, RATING_SHARES)
+    return np.unique(np.maximum(quantiles, distinct_chances[1]))
 
 
 def task_d_prime(counts: FloatArray) -> FloatArray:
@@ -152,16 +157,14 @@ def undefined_metacognition(reason: str) -> Metacognition:
     return Metacognition(absent, absent, absent)
 
 
-def metacognition(
-    chances: FloatArray, outcomes: FloatArray, clusters: IntArray, edges: FloatArray
-) -> Metacognition:
+def metacognition(chances: FloatArray, outcomes: FloatArray, clusters: IntArray) -> Metacognition:
     """meta-d' and M-ratio of stated chances, with bootstrap intervals by cluster.
 
-    M-ratio is absent where the share right is not shown to be above one half.
+    M-ratio is absent where the share right is not shown to be above one half, and meta-d' too where
+    ratings separate right and wrong answers wholly.
 
     Args:
         chances, outcomes, clusters: `[item]`, without NaN.
-        edges: Those of `rating_edges`, the same for all models.
     """
     cluster_count = len(np.unique(clusters))
     if cluster_count < FEWEST_RATED_ITEMS:
@@ -176,16 +179,37 @@ def metacognition(
             f"{kind} items: {rarer_count:g}; {FEWEST_OF_A_KIND} are the least"
         )
 
-    ratings = np.searchsorted(edges, chances, side="right")
+    ratings = np.searchsorted(rating_edges(chances), chances, side="right")
     is_rated = np.eye(RATING_COUNT)[ratings]
+    d_prime = _bootstrapped(task_d_prime, is_rated, outcomes, clusters)
+    absent_reason = ""
+    if len(np.unique(chances)) == 1:
+        absent_reason = ONE_CHANCE_REASON
+    elif _are_separated(ratings, outcomes):
+        absent_reason = SEPARATED_REASON
+    if absent_reason:
+        absent = undefined(absent_reason)
+        return Metacognition(d_prime, absent, absent)
+
     meta_d = _bootstrapped(meta_d_prime, is_rated, outcomes, clusters)
     if math.isnan(meta_d.value):
-        return undefined_metacognition("it states chances of one rating alone")
-    d_prime = _bootstrapped(task_d_prime, is_rated, outcomes, clusters)
+        absent = undefined(UNSETTLED_REASON)
+        return Metacognition(d_prime, absent, absent)
     m_ratio = undefined("its share right is not shown to be above one half")
     if d_prime.low > 0:
         m_ratio = _bootstrapped(_m_ratios, is_rated, outcomes, clusters)
     return Metacognition(d_prime, meta_d, m_ratio)
+
+
+def _are_separated(ratings: IntArray, outcomes: FloatArray) -> bool:
+    """Whether right and wrong answers have one rating in common at most, with all others of the one
+    above and of the other below it: then ever larger meta-d' fit ever better.
+    """
+    right_ratings = ratings[outcomes > 0]
+    wrong_ratings = ratings[outcomes < 1]
+    is_right_above = right_ratings.min() >= wrong_ratings.max()
+    is_right_below = right_ratings.max() <= wrong_ratings.min()
+    return bool(is_right_above or is_right_below)
 
 
 def _m_ratios(counts: FloatArray) -> FloatArray:

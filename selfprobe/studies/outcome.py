@@ -4,7 +4,7 @@ tell everybody?
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, ClassVar, get_args
@@ -35,6 +35,7 @@ from selfprobe.page import (
     Table,
     claim_page,
     models_or_runs,
+    more_in_tables,
 )
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import interval_text, number, p_digits, p_value, percent
@@ -115,11 +116,12 @@ OUTCOME_SCORES_METHOD = (
 )
 METACOGNITION_METHOD = (
     "M-ratio is meta-d′ / d′ (Maniscalco & Lau 2012): how well chances tell right from wrong, for how "
-    f"often the model is right. Chances are {RATING_COUNT} ratings, by quantiles over all models. A "
-    "logged item has no two classes of stimulus and answer, so d′ is that of a two-choice observer "
+    f"often the model is right. Chances are {RATING_COUNT} ratings, by quantiles of each model's own. "
+    "A logged item has no two classes of stimulus and answer, so d′ is that of a two-choice observer "
     "without a preferred side that is right as often (2 z of the share). M-ratio is absent unless "
-    "more than half are shown to be right. With two answers 1 is ideal; with others 1 is no ceiling, "
-    "and items of unlike difficulty raise it."
+    "more than half are shown to be right, and where chances separate right and wrong items wholly. "
+    "With two answers 1 is ideal; with others 1 is no ceiling, and items of unlike difficulty raise "
+    "it."
 )
 DIMENSIONS_METHOD = (
     "Dimensions of what the models state of themselves: eigenvalues of the correlations of their "
@@ -133,7 +135,10 @@ SOLVED_METHOD = (
 )
 ROUTING_METHOD = (
     "Price: to act gains the outcome, to ask for help gains 1 less the price, whatever the outcome. "
-    "Thresholds are chosen on four fifths of the items or clusters and tried on the fifth."
+    "Thresholds are chosen on four fifths of the items or clusters and tried on the fifth; all of a "
+    "row is of this one rule. The gain is that over the better of always acting and always asking; "
+    "its interval is at least the exact one of the items on which the rule differs from it "
+    "(Clopper & Pearson)."
 )
 CLUSTER_REMEDY = "--cluster takes another name in the samples' metadata"
 """What to do about few clusters."""
@@ -185,8 +190,8 @@ class Outcome(Study):
     effort: Effort | None = Field(
         None, description="Reasoning effort of the observers. Default: none, or the least."
     )
-    price: tuple[float, ...] = Field(
-        (),
+    price: tuple[float, ...] | None = Field(
+        None,
         description=(
             "Prices of help, in failures (.1,.3): what acting on high chances alone would gain."
         ),
@@ -207,7 +212,11 @@ class Outcome(Study):
 
     @field_validator("price")
     @classmethod
-    def _are_prices(cls, prices: tuple[float, ...]) -> tuple[float, ...]:
+    def _are_prices(cls, prices: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if prices is None:
+            return None
+        if not prices:
+            raise InputError("price names no price; expected prices of help such as .1,.3")
         for price in prices:
             if not 0 < price < 1:
                 raise InputError(
@@ -366,7 +375,7 @@ class Outcome(Study):
         `Study.build_page`.
         """
         logs = self.collected()
-        numbers = replace(self.numbers(logs), prices=self.price)
+        numbers = replace(self.numbers(logs), prices=self.price or ())
         return with_runs(self.page(numbers), logs.runs)
 
     @classmethod
@@ -388,9 +397,7 @@ class Outcome(Study):
         )
         ordered_facts = {claim.subject: facts_by_subject[claim.subject] for claim in claims}
         facts_in_order = list(ordered_facts.values())
-        answer_rows = [
-            answer_row(claim, ordered_facts[claim.subject]) for claim in claims[:MOST_FINDINGS]
-        ]
+        answer_rows = [answer_row(claim, ordered_facts[claim.subject]) for claim in claims]
         finding_rows = [finding_row(claim, ordered_facts[claim.subject]) for claim in claims]
 
         pictures = [calibration_picture(ordered_facts), risk_picture(ordered_facts)]
@@ -548,10 +555,8 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
             )
 
     if facts.solved.is_reasoned:
-        notes.append(
-            f"Its reasoning solves {solved_text(facts.solved)} of the items while it is asked; "
-            f"without them AUROC is {interval_text(facts.solved.auroc)}."
-        )
+        solved_clause = solved_text(facts.solved, facts.solved.auroc, "AUROC")
+        notes.append(f"{solved_clause[0].upper()}{solved_clause[1:]}.")
     m_ratio = facts.metacognition.m_ratio
     if not math.isnan(m_ratio.value):
         notes.append(f"M-ratio {interval_text(m_ratio)}.")
@@ -852,6 +857,33 @@ def dimension_lines(dimensions_by_question: Mapping[str, Dimensions]) -> list[st
     return lines
 
 
+def write_inner_percent(share: float) -> str:
+    """A share in percent, of which neither 0 nor 100 % is said unless it is so."""
+    text = percent(share)
+    if text == percent(1) and share < 1:
+        return f">{percent(0.99)}"
+    return text
+
+
+def threshold_text(thresholds: Sequence[float]) -> str:
+    """The least and the greatest of the thresholds of folds."""
+    if not thresholds:
+        return "–"
+    threshold_names = []
+    for threshold in dict.fromkeys((min(thresholds), max(thresholds))):
+        if threshold == 0:
+            threshold_names.append("any")
+        elif math.isinf(threshold):
+            threshold_names.append("never")
+        else:
+            threshold_names.append(number(threshold))
+    return " to ".join(dict.fromkeys(threshold_names))
+
+
+BETTER_RULE_NAMES = {True: "always acting", False: "always asking"}
+"""Whether always acting is better than always asking → its name."""
+
+
 @dataclass(frozen=True)
 class RoutingRow:
     """What acting on high chances alone would gain, where help has a price."""
@@ -859,17 +891,25 @@ class RoutingRow:
     run: Annotated[str, Heading("run", "Model that stated something about itself.")]
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
     price: Annotated[float, Heading("price", "Price of help, in failures.")]
-    threshold: Annotated[
-        float,
-        Heading("act from", "Stated chance from which on to act; 0 always acts, inf always asks."),
+    over_better: Annotated[
+        Estimate,
+        Heading("gain", "Gain an item over the better of always acting and always asking."),
     ]
-    helped: Annotated[float, Heading("helped", "Share of items below it.", percent)]
-    over_acting: Annotated[
-        Estimate, Heading("over acting", "Gain an item over always acting, on other items.")
+    better: Annotated[
+        str, Heading("compared with", "The better of the two: always acting or always asking.")
     ]
-    over_asking: Annotated[
-        Estimate, Heading("over asking", "Gain an item over always asking, on other items.")
+    act_from: Annotated[
+        str,
+        Heading(
+            "act from",
+            "Stated chance from which on to act: least and most of five, each of other items.",
+        ),
     ]
+    helped: Annotated[
+        float, Heading("helped", "Share of items that are below it.", write_inner_percent)
+    ]
+    over_acting: Annotated[Estimate, Heading("over acting", "Gain an item over always acting.")]
+    over_asking: Annotated[Estimate, Heading("over asking", "Gain an item over always asking.")]
 
 
 def routing_rows(
@@ -887,7 +927,9 @@ def routing_rows(
                 run=facts.run,
                 question=facts.question,
                 price=price,
-                threshold=routed.threshold,
+                over_better=routed.over_better,
+                better=BETTER_RULE_NAMES[routed.better_is_acting],
+                act_from=threshold_text(routed.thresholds),
                 helped=routed.helped,
                 over_acting=routed.over_acting,
                 over_asking=routed.over_asking,
@@ -906,28 +948,23 @@ def routing_lines(rows: Sequence[RoutingRow]) -> list[str]:
 
     gain_texts = []
     for price, rows_at_price in rows_by_price.items():
-        gain_of_run = {row.run: smaller_gain(row) for row in rows_at_price}
-        known_gains = {run: gain for run, gain in gain_of_run.items() if not math.isnan(gain.value)}
-        if not known_gains:
-            gain_texts.append(f"not known at {price:g} ({rows_at_price[0].over_acting.reason})")
+        known_rows = [row for row in rows_at_price if not math.isnan(row.over_better.value)]
+        if not known_rows:
+            gain_texts.append(f"not known at {price:g} ({rows_at_price[0].over_better.reason})")
             continue
-        best_run = max(known_gains, key=lambda run: known_gains[run].value)
-        gain_text = interval_text(known_gains[best_run], sign=True)
-        most_text = f" ({best_run}, most of {len(gain_of_run)})" if len(gain_of_run) > 1 else ""
-        gain_texts.append(f"{gain_text} where help costs {price:g}{most_text}")
+        best_row = max(known_rows, key=lambda row: row.over_better.value)
+        gain_text = interval_text(best_row.over_better, sign=True)
+        most_text = f", {best_row.run}, most of {len(known_rows)}" if len(known_rows) > 1 else ""
+        shown_text = "" if best_row.over_better.low > 0 else "no gain is shown: "
+        gain_texts.append(
+            f"{shown_text}{gain_text} where help costs {price:g} (over {best_row.better}{most_text})"
+        )
     if not gain_texts:
         return []
     return [
         "Acting on high chances alone gains an item, over the better of always acting and always "
         f"asking for help: {'; '.join(gain_texts)}."
     ]
-
-
-def smaller_gain(row: RoutingRow) -> Estimate:
-    """Gain over what is better of always acting and always asking."""
-    if row.over_acting.value < row.over_asking.value:
-        return row.over_acting
-    return row.over_asking
 
 
 @dataclass(frozen=True)
@@ -1038,7 +1075,11 @@ def sources_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
         for auroc_by_source in rows.values():
             auroc_by_source.pop(TEXT_ALONE)
             auroc_by_source.pop(INPUT_LENGTH)
-    caption = "AUROC of each source of prediction; 95 % intervals; .5 is nothing."
+    hidden_count = len(facts_by_subject) - len(drawn_subjects)
+    caption = (
+        "AUROC of each source of prediction; 95 % intervals; .5 is nothing."
+        f"{more_in_tables(hidden_count)}"
+    )
     return bar_rows("sources", rows, caption=caption, axis="AUROC", line=0.5)
 
 
@@ -1067,6 +1108,16 @@ def _drawn_sources(facts: OutcomeFacts) -> dict[str, Estimate]:
     return auroc_by_source
 
 
+def _models_left_out(
+    facts_by_subject: Mapping[str, OutcomeFacts], drawn_subjects: Collection[str]
+) -> str:
+    """Words behind a caption on models that the picture leaves out; "" where it has all."""
+    hidden_count = len(facts_by_subject) - len(drawn_subjects)
+    if not hidden_count:
+        return ""
+    return f" Not drawn: {count_text(hidden_count, 'model')} more."
+
+
 def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """Stated chances against shares, of the first three models."""
     ranked_facts = _ranked_facts(facts_by_subject)
@@ -1080,6 +1131,7 @@ def calibration_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture
         drawn_lines,
         caption=(
             "Stated probability against what happened, in bins of as many items; 95 % intervals."
+            f"{_models_left_out(facts_by_subject, drawn_lines)}"
         ),
         x_title="stated probability",
         y_title="share that happened",
@@ -1097,7 +1149,10 @@ def risk_picture(facts_by_subject: Mapping[str, OutcomeFacts]) -> Picture:
     return curves(
         "risk",
         drawn_lines,
-        caption="Share that does not happen among the items with the highest chances.",
+        caption=(
+            "Share that does not happen among the items with the highest chances."
+            f"{_models_left_out(facts_by_subject, drawn_lines)}"
+        ),
         x_title="share of items acted on",
         y_title="risk",
     )

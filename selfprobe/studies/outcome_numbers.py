@@ -3,7 +3,6 @@ observers state.
 """
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from selfprobe.stats.claim import (
     Claim,
     Outcome,
     outcome_above_zero,
+    outcome_if,
     remedy_unless_met,
 )
 from selfprobe.stats.dimensions import Dimensions, count_dimensions
@@ -42,10 +42,10 @@ from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm,
 from selfprobe.stats.metacognition import (
     Metacognition,
     metacognition,
-    rating_edges,
     undefined_metacognition,
 )
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
+from selfprobe.studies.outcome_reasoning import ReasonedAnswer, Reasoning, reasoning_of
 from selfprobe.study import Logs
 from selfprobe.text import busy
 from selfprobe.text.counts import count_text
@@ -71,12 +71,22 @@ TEXT_ALONE = "text alone"
 INPUT_LENGTH = "length of the input"
 OTHER_ASSISTANT = "about another assistant"
 REASONING_TEXT = "text of its reasoning"
-LONGEST_ANSWER = 80
-"""Number of characters of an answer that reasoning is searched for."""
 MOST_UNKNOWN_SHARE = 0.05
 """Share of statements after reasoning of which it is unknown whether it holds the answer."""
 SUCCESS_QUESTION = "solve"
 """The question whose outcome is right or wrong: to refuse is not to be right."""
+RARER_OUTCOMES_REMEDY = {
+    "solve": "take harder items",
+    "refuse": "add items that it does not refuse",
+    "length": "choose --tokens above the length of some replies",
+}
+"""Question → what to do where the outcome is that of all items."""
+MORE_OUTCOMES_REMEDY = {
+    "solve": "take easier items",
+    "refuse": "add items that it refuses",
+    "length": "choose --tokens below the length of some replies",
+}
+"""Question → what to do where the outcome is that of no item."""
 WHAT_HAPPENED = {"solve": "successes", "refuse": "refusals", "length": "long replies"}
 
 
@@ -99,53 +109,6 @@ class StatementRow:
         float | None, Heading("outcome", "What the log says, 0 to 1; empty if unknown.")
     ]
     unscored: Annotated[str | None, Heading("unscored", "Reason why a statement does not count.")]
-
-
-@dataclass(frozen=True)
-class Reasoning:
-    """Reasoning of a model before it stated its chances of one question, `[item]`."""
-
-    texts: tuple[str, ...]
-    """"" where there is none, or where the provider hides it."""
-    has_reasoning: BoolArray
-    """Whether it reasoned, shown or not."""
-    answer_flags: FloatArray
-    """1 where the reasoning holds an answer to the item, so that the item was solved while it was
-    asked about; 0 where it holds none; NaN where this is unknown, or where there is no reasoning.
-    """
-
-
-_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
-_STATED = r"(?:answer|result|solution|option|choice|equals|=)\W*(?:(?:is|be|was)\b)?\W*"
-
-
-def holds_answer(reasoning: str, answers: Collection[str], item_text: str) -> bool | None:
-    """Whether reasoning about an item holds an answer to it; None where no answer can be searched
-    for.
-
-    An answer of several characters that the item does not hold counts wherever it stands as a word
-    or number; any other one where it is called the answer ("the answer is B", "= 7").
-
-    Args:
-        reasoning: What the observer wrote before its statement.
-        answers: The right answer and those that the logged model gave.
-        item_text: What the observer was shown.
-    """
-    plain_reasoning = _NUMBER_COMMA.sub("", reasoning).casefold()
-    plain_item = _NUMBER_COMMA.sub("", item_text).casefold()
-    plain_answers = {_NUMBER_COMMA.sub("", answer).casefold().strip() for answer in answers}
-    is_searchable = False
-    for answer in plain_answers:
-        if len(answer) > LONGEST_ANSWER or not any(map(str.isalnum, answer)):
-            continue
-        is_searchable = True
-        as_word = rf"(?<!\w){re.escape(answer)}(?!\w|[.,]\d)"
-        is_telling = len(answer) > 1 and not re.search(as_word, plain_item)
-        if is_telling and re.search(as_word, plain_reasoning):
-            return True
-        if re.search(_STATED + as_word, plain_reasoning):
-            return True
-    return False if is_searchable else None
 
 
 @dataclass(frozen=True)
@@ -240,12 +203,6 @@ class StatedChances:
                 counted_rows.append(row)
         return foresight.solved_alike(results[counted_rows])
 
-    def rating_edges(self, question: str) -> FloatArray:
-        """Edges of the ratings of all models' chances about themselves."""
-        own_chances = [self.about_itself(run, question) for run in self.observers]
-        known_chances = [chances for chances in own_chances if chances is not None]
-        return rating_edges(np.concatenate(known_chances or [np.zeros(0)]))
-
     @cached_property
     def dimensions_by_question(self) -> dict[str, Dimensions]:
         """Question → dimensions of what models state about themselves."""
@@ -301,7 +258,7 @@ def stated_chances(logs: Logs) -> StatedChances:
     cluster_by_item: dict[str, str] = {}
     rows: list[StatementRow] = []
     notes: list[str] = []
-    reasoned_by_case: dict[tuple[str, str], dict[str, _ReasonedAnswer]] = defaultdict(dict)
+    reasoned_by_case: dict[tuple[str, str], dict[str, ReasonedAnswer]] = defaultdict(dict)
 
     oldest_first = list(reversed(logs.runs.finished))
     name_by_log = _run_names(oldest_first)
@@ -362,7 +319,10 @@ def stated_chances(logs: Logs) -> StatedChances:
     observer_by_run = {name_by_log[run.log]: run.identity.model for run in ordered_runs}
     item_outcomes = {key: _by_item(values, items) for key, values in outcomes.items()}
     item_chances = {key: _by_item(values, items) for key, values in chances.items()}
-    reasoning = {key: _reasoning(by_item, items) for key, by_item in reasoned_by_case.items()}
+    reasoning = {}
+    for key, reasoned_by_item in reasoned_by_case.items():
+        reasoned_items = [reasoned_by_item.get(item, ReasonedAnswer()) for item in items]
+        reasoning[key] = reasoning_of(reasoned_items)
     rows.sort(key=lambda row: (row.run, row.about, row.target))
     return StatedChances(
         items=items,
@@ -378,42 +338,22 @@ def stated_chances(logs: Logs) -> StatedChances:
     )
 
 
-@dataclass(frozen=True)
-class _ReasonedAnswer:
-    """Reasoning before one statement."""
-
-    text: str
-    has_reasoning: bool
-    answer_flag: float
-    """See `Reasoning.answer_flags`."""
-
-
 def _reasoned_answers(
     run: Run, *, has_seen_reply: bool
-) -> Iterator[tuple[str, str, _ReasonedAnswer]]:
-    """Item, question and reasoning of each reply of a run; nothing is known of answers where the
+) -> Iterator[tuple[str, str, ReasonedAnswer]]:
+    """Item, question and reasoning of each reply of a run; no answer is searched for where the
     reply was shown, since reasoning may quote it.
     """
     for sample in run.read_samples():
-        answers = (sample.metadata or {}).get(ANSWERS, ())
+        answers = () if has_seen_reply else (sample.metadata or {}).get(ANSWERS, ())
         for question, reply in record_of(sample).answers.items():
-            text = reply.reasoning or ""
-            answer_flag = math.nan
-            if text and not has_seen_reply:
-                has_answer = holds_answer(text, answers, str(sample.input))
-                if has_answer is not None:
-                    answer_flag = float(has_answer)
-            yield str(sample.id), question, _ReasonedAnswer(text, reply.reasoned, answer_flag)
-
-
-def _reasoning(by_item: Mapping[str, _ReasonedAnswer], items: Sequence[str]) -> Reasoning:
-    nothing = _ReasonedAnswer("", False, math.nan)
-    answers = [by_item.get(item, nothing) for item in items]
-    return Reasoning(
-        texts=tuple(answer.text for answer in answers),
-        has_reasoning=np.array([answer.has_reasoning for answer in answers]),
-        answer_flags=np.array([answer.answer_flag for answer in answers]),
-    )
+            reasoned = ReasonedAnswer(
+                text=reply.reasoning or "",
+                has_reasoning=reply.reasoned,
+                item_text=str(sample.input),
+                answers=answers,
+            )
+            yield str(sample.id), question, reasoned
 
 
 def _run_names(runs: Sequence[Run]) -> dict[str, str]:
@@ -508,6 +448,8 @@ class OutcomeFacts:
     items: int
     share: float
     """Share of its items that happened."""
+    distinct_chances: int
+    """Number of different chances that it states of them."""
     auroc: Estimate
     knows_items: Estimate
     """AUROC of its chances for the other models' outcomes."""
@@ -610,6 +552,7 @@ def outcome_facts(
         n=len(np.unique(scored.clusters)),
         items=len(scored.clusters),
         share=outcome_share,
+        distinct_chances=len(np.unique(scored.chances)),
         auroc=foresight.stratified_auroc(scored.chances, scored.outcomes, scored.clusters),
         knows_items=knows_items,
         in_strata=in_strata,
@@ -625,7 +568,7 @@ def outcome_facts(
         observers=len(observers),
         p_value=beyond_p,
         solved=_solved_facts(stated, case),
-        metacognition=_case_metacognition(stated, case),
+        metacognition=_case_metacognition(case),
         **_calibration(scored),
     )
 
@@ -736,12 +679,11 @@ def _plain_predictors(stated: StatedChances, case: _Case) -> list[Predictor]:
     return predictors
 
 
-def _case_metacognition(stated: StatedChances, case: _Case) -> Metacognition:
+def _case_metacognition(case: _Case) -> Metacognition:
     if case.question != SUCCESS_QUESTION:
         return undefined_metacognition("only being right has a d′")
     scored = case.scored
-    edges = stated.rating_edges(case.question)
-    return metacognition(scored.chances, scored.outcomes, scored.clusters, edges)
+    return metacognition(scored.chances, scored.outcomes, scored.clusters)
 
 
 def _residuals(chances: FloatArray, observer_chances: Sequence[FloatArray]) -> FloatArray:
@@ -1031,6 +973,9 @@ def write_difference(difference: Estimate) -> str:
     return interval_text(difference, sign=True)
 
 
+NOT_ABOVE_COMPETITOR = (
+    "ranks its {outcomes} beyond the items with AUROC {effect}, not shown to be above {competitor}"
+)
 OUTCOME_WORDS = ClaimWords(
     yes="ranks its {outcomes} beyond the items with AUROC {effect}; next is {competitor}",
     no="ranks its {outcomes} with AUROC {auroc}, and beyond the items with {effect}",
@@ -1065,20 +1010,13 @@ OUTCOME_WORDS = ClaimWords(
             "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
             "items less ({difference})"
         ),
-        "unsolved": (
-            "ranks its {outcomes} beyond the items with AUROC {effect}; its reasoning solves "
-            "{solved} of the items, and without them this is {bare_difference}"
-        ),
-        "above_observers": (
-            "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
-        ),
-        "above_reasoning": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
-        "above_text": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
-        "above_length": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
-        "above_other_assistant": (
-            "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
-        ),
-        "own_outcomes": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
+        "unsolved": ("ranks its {outcomes} beyond the items with AUROC {effect}; {unsolved}"),
+        "above_observers": NOT_ABOVE_COMPETITOR,
+        "above_reasoning": NOT_ABOVE_COMPETITOR,
+        "above_text": NOT_ABOVE_COMPETITOR,
+        "above_length": NOT_ABOVE_COMPETITOR,
+        "above_other_assistant": NOT_ABOVE_COMPETITOR,
+        "own_outcomes": NOT_ABOVE_COMPETITOR,
     },
     write=write_auroc,
     units={
@@ -1117,23 +1055,21 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
     overall_excess = shifted(facts.auroc, -0.5)
     outcomes_differ = not math.isnan(overall_excess.value)
     is_observed_as_well = facts.over_observers.value < OBSERVERS_MARGIN
+    sample_remedy = _sample_remedy(facts)
     checks = [
         _count_check("items", facts.n, FEWEST_ITEMS, f"{FEWEST_ITEMS} are the least"),
-        Check("outcomes", overall_excess, _outcome_if(outcomes_differ), remedy="add items"),
+        _open_check("outcomes", overall_excess, outcomes_differ, sample_remedy),
         _count_check("other_logs", facts.others, FEWEST_OTHERS, "add logs of two others"),
-        Check("beyond", effect, _outcome_if(is_beyond), p_value=facts.p_value, remedy="add items"),
+        _open_check("beyond", effect, is_beyond, sample_remedy, p_value=facts.p_value),
         _count_check("observers", facts.observers, FEWEST_OTHERS, "ask two other models"),
-        Check(
-            "informed_observers",
-            facts.over_observers,
-            _outcome_if(is_observed_as_well),
-            remedy="ask stronger models",
+        _open_check(
+            "informed_observers", facts.over_observers, is_observed_as_well, "ask stronger models"
         ),
         *_unsolved_checks(facts.solved),
-        *_source_checks(facts, has_effect=is_beyond),
+        *_source_checks(facts, has_effect=is_beyond, remedy=sample_remedy),
     ]
     details = {
-        "solved": solved_text(facts.solved),
+        "unsolved": solved_text(facts.solved, facts.solved.beyond_observers),
         "outcomes": WHAT_HAPPENED[facts.question],
         "auroc": write_auroc(overall_excess),
         "share": percent(facts.share),
@@ -1142,8 +1078,24 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
     return Claim(subject, effect, tuple(checks), SMALLEST_EXCESS, details)
 
 
-def _outcome_if(is_met: bool) -> Outcome:
-    return Outcome.HOLDS if is_met else Outcome.OPEN
+def _open_check(
+    name: str, difference: Estimate, is_met: bool, remedy: str, *, p_value: float = math.nan
+) -> Check:
+    """A requirement that is open where it is not met."""
+    outcome = outcome_if(is_met)
+    needed_remedy = remedy_unless_met(outcome, remedy)
+    return Check(name, difference, outcome, p_value=p_value, remedy=needed_remedy)
+
+
+def _sample_remedy(facts: OutcomeFacts) -> str:
+    """What would show a ranking: more items, unless all outcomes or all statements are alike."""
+    if facts.share == 1:
+        return RARER_OUTCOMES_REMEDY[facts.question]
+    if facts.share == 0:
+        return MORE_OUTCOMES_REMEDY[facts.question]
+    if facts.distinct_chances == 1:
+        return "it states one chance of all items, which more items would not change"
+    return "add items"
 
 
 def _count_check(name: str, count: int, fewest: int, remedy: str) -> Check:
@@ -1153,11 +1105,23 @@ def _count_check(name: str, count: int, fewest: int, remedy: str) -> Check:
     return Check(name, count_estimate, Outcome.OPEN, remedy=remedy)
 
 
-def solved_text(solved: SolvedFacts) -> str:
-    """Share of statements in whose reasoning the item is solved."""
+def solved_text(solved: SolvedFacts, unsolved_auroc: Estimate, measure: str = "this") -> str:
+    """Clause on the items that reasoning solves, and on what the others reach.
+
+    Args:
+        solved: How many it solves.
+        unsolved_auroc: What items that were not solved reach.
+        measure: What this is called.
+    """
     if solved.unknown_share > MOST_UNKNOWN_SHARE:
-        return "an unknown share"
-    return percent(solved.solved.value)
+        return (
+            "whether its reasoning solves the items is not known, since it is hidden or no answer "
+            "is recognised in it"
+        )
+    solved_part = f"its reasoning solves {percent(solved.solved.value)} of the items"
+    if math.isnan(unsolved_auroc.value):
+        return f"{solved_part} while it is asked, and too few others are left to rank"
+    return f"{solved_part} while it is asked, and without them {measure} is {interval_text(unsolved_auroc)}"
 
 
 def _unsolved_checks(solved: SolvedFacts) -> list[Check]:
@@ -1169,11 +1133,12 @@ def _unsolved_checks(solved: SolvedFacts) -> list[Check]:
     excess = shifted(solved.beyond_observers, -0.5)
     is_known = solved.unknown_share <= MOST_UNKNOWN_SHARE
     is_met = is_known and (solved.solved.value == 0 or excess.low > 0)
-    remedy = "" if is_met else "ask without reasoning (--effort none)"
-    return [Check("unsolved", excess, _outcome_if(is_met), remedy=remedy)]
+    outcome = outcome_if(is_met)
+    remedy = remedy_unless_met(outcome, "ask without reasoning (--effort none)")
+    return [Check("unsolved", excess, outcome, remedy=remedy)]
 
 
-def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
+def _source_checks(facts: OutcomeFacts, *, has_effect: bool, remedy: str) -> list[Check]:
     """Checks of the strongest other observer, of each source without a model and of the strongest
     other target.
 
@@ -1185,17 +1150,21 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
     for predictor in facts.predictors:
         name = predictor.name
         if predictor.is_observer:
-            observer_checks.append(_advantage_check("above_observers", name, predictor, has_effect))
+            observer_checks.append(
+                _advantage_check("above_observers", name, predictor, has_effect, remedy)
+            )
         elif name in CHECK_OF_SOURCE:
             check_name = CHECK_OF_SOURCE[name]
             explains = has_effect and check_name != REASONING_CHECK
-            plain_checks.append(_advantage_check(check_name, name, predictor, explains))
+            plain_checks.append(_advantage_check(check_name, name, predictor, explains, remedy))
 
     target_checks = []
     for target in facts.other_targets:
         if not math.isnan(target.auroc.value):
             competitor = f"{target.model}'s outcomes"
-            target_checks.append(_advantage_check("own_outcomes", competitor, target, has_effect))
+            target_checks.append(
+                _advantage_check("own_outcomes", competitor, target, has_effect, remedy)
+            )
     return [
         _least_favourable("above_observers", observer_checks),
         *plain_checks,
@@ -1204,7 +1173,11 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
 
 
 def _advantage_check(
-    name: str, competitor: str, source: Predictor | OtherTarget, explains: bool
+    name: str,
+    competitor: str,
+    source: Predictor | OtherTarget,
+    explains: bool,
+    remedy: str = "add items",
 ) -> Check:
     """The requirement that a model's AUROC is above that of a competitor."""
     competitor_auroc = source.auroc
@@ -1222,7 +1195,7 @@ def _advantage_check(
         compared_with=f"{unbroken_name}: {number(competitor_auroc.value)}",
         p_value=advantage_p,
         explains=explains,
-        remedy=remedy_unless_met(outcome, "add items"),
+        remedy=remedy_unless_met(outcome, remedy),
     )
 
 

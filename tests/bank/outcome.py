@@ -13,15 +13,15 @@ from scipy import special
 from selfprobe.stats.claim import Check, Claim, Outcome
 from selfprobe.stats.dimensions import count_dimensions
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.metacognition import metacognition, rating_edges
+from selfprobe.stats.metacognition import metacognition
 from selfprobe.stats.routing import routing
 from selfprobe.studies.outcome_numbers import (
-    Reasoning,
     StatedChances,
     corrected,
     outcome_claim,
     outcome_facts,
 )
+from selfprobe.studies.outcome_reasoning import Reasoning
 
 FloatArray = npt.NDArray[np.float64]
 SUBJECT = "m/0"
@@ -163,6 +163,15 @@ def constant(chances: FloatArray) -> FloatArray:
     return np.full(len(chances), 0.7)
 
 
+def tenths(uniform_draws: FloatArray) -> FloatArray:
+    return uniform_draws.round(1)
+
+
+def hardly_ever_sure(uniform_draws: FloatArray) -> FloatArray:
+    """One chance in twenty is .99."""
+    return np.where(uniform_draws < 0.05, 0.99, 0.5)
+
+
 def two_values(chances: FloatArray) -> FloatArray:
     return np.where(chances > 0.5, 0.9, 0.5)
 
@@ -206,8 +215,7 @@ class RatedAnswers:
         evidence = means + special.ndtri(below_zero + rng.random(units) * (1 - below_zero))
         labels = np.arange(self.items) * units // self.items
         chances = special.expit(1.5 * evidence - 1 + self.bias).round(2)
-        edges = rating_edges(special.expit(1.5 * np.abs(rng.normal(size=400)) - 1))
-        fitted = metacognition(chances[labels], right[labels], labels, edges)
+        fitted = metacognition(chances[labels], right[labels], labels)
         return outside_claim(fitted.m_ratio, self.m_ratio)
 
 
@@ -246,12 +254,23 @@ class Routed:
     ease: float = 0.5
     price: float = 0.3
     items: int = 200
+    state: Callable[[FloatArray], FloatArray] | None = None
+    """Function of uniform draws that gives the chances. Default: those that know something."""
+    clusters: int = 0
+    """Number of clusters of items that are alike in chance and outcome; 0 is none."""
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         outcomes = (rng.random(self.items) < special.expit(self.ease)).astype(float)
         logits = self.knows * (2 * outcomes - 1) + rng.normal(size=self.items)
         chances = special.expit(logits).round(2)
-        routed = routing(chances, outcomes, np.arange(self.items), self.price)
+        if self.state is not None:
+            chances = self.state(rng.random(self.items))
+        labels = np.arange(self.items)
+        if self.clusters:
+            labels = labels * self.clusters // self.items
+            outcomes = outcomes[labels]
+            chances = chances[labels]
+        routed = routing(chances, outcomes, labels, self.price)
         checks = []
         for name, gain in (("acting", routed.over_acting), ("asking", routed.over_asking)):
             outcome = Outcome.HOLDS if gain.low > 0 else Outcome.OPEN
@@ -264,6 +283,11 @@ TWO_DOMAINS = {"domains": 2, "harder": 1.5}
 
 def world(**settings: object) -> World:
     return World(**settings)  # type: ignore[arg-type]
+
+
+NINE_IN_TEN = float(special.logit(0.9))
+ROUTING_COINS = {"a coin in tenths": tenths, "a coin of one sure chance in 20": hardly_ever_sure}
+"""Name → chances that know nothing."""
 
 
 LINES: Lines = {
@@ -360,6 +384,17 @@ LINES: Lines = {
     "routing by a coin, price .3": Line(Routed()),
     "routing by a coin, price near the failures": Line(Routed(price=0.38)),
     "routing by a coin, nearly all succeed": Line(Routed(ease=3.0)),
+    **{
+        f"routing by {name}, 9 in 10 right, price {price:g}, {items} items": Line(
+            Routed(ease=NINE_IN_TEN, price=price, items=items, state=state)
+        )
+        for name, state in ROUTING_COINS.items()
+        for price in (0.05, 0.1)
+        for items in (40, 80, 200)
+    },
+    "routing by a coin in tenths, 9 in 10 right, price .1, 80 clusters of 3": Line(
+        Routed(ease=NINE_IN_TEN, price=0.1, items=240, state=tenths, clusters=80)
+    ),
     "two dimensions, 6 models: more than one": Line(SharedDimensions(2, more_than=1), True, 0.9),
     "routing by 1 logit, price .3": Line(Routed(knows=1.0), True, 0.8),
     "reasons and knows itself by 1 logit": Line(world(knows_itself=1.0, reasons=True), True, 0.8),

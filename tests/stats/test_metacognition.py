@@ -10,6 +10,7 @@ from scipy import optimize, special
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.metacognition import (
     RATING_COUNT,
+    SEPARATED_REASON,
     meta_d_prime,
     metacognition,
     rating_edges,
@@ -105,7 +106,8 @@ def test_right_and_wrong_answers_are_a_two_choice_task_without_a_preferred_side(
 ) -> None:
     """Each fitted from the counts of both sides by the plain fit, which is the reference's."""
     chances, outcomes = rated_answers(m_ratio, d_prime=d_prime, items=600)
-    is_rated = np.eye(RATING_COUNT)[np.searchsorted(rating_edges(chances), chances, side="right")]
+    quartiles = np.quantile(chances, [0.25, 0.5, 0.75])
+    is_rated = np.eye(RATING_COUNT)[np.searchsorted(quartiles, chances, side="right")]
     counts = np.array([is_rated.T @ outcomes, is_rated.T @ (1 - outcomes)])
     right, wrong = counts + 0.5 / RATING_COUNT
     plain_d_prime, plain_meta_d = two_choice_meta_d([*right[::-1], *wrong], [*wrong[::-1], *right])
@@ -121,13 +123,12 @@ def test_counts_of_one_rating_or_without_wrong_answers_have_no_meta_d() -> None:
 @pytest.mark.parametrize("m_ratio", [0.0, 0.5, 1.0])
 def test_m_ratio_is_the_planted_one_however_high_all_chances_are(m_ratio: float) -> None:
     chances, outcomes = rated_answers(m_ratio)
-    edges = rating_edges(chances)
-    fitted = metacognition(chances, outcomes, np.arange(len(chances)), edges)
+    fitted = metacognition(chances, outcomes, np.arange(len(chances)))
     assert fitted.m_ratio.low <= m_ratio <= fitted.m_ratio.high
     assert fitted.m_ratio.value == pytest.approx(m_ratio, abs=0.1)
 
     surer = special.expit(special.logit(chances) + 0.5)
-    shifted = metacognition(surer, outcomes, np.arange(len(chances)), edges)
+    shifted = metacognition(surer, outcomes, np.arange(len(chances)))
     assert shifted.m_ratio.value == pytest.approx(m_ratio, abs=0.15)
 
 
@@ -141,7 +142,7 @@ def test_m_ratio_is_the_planted_one_however_high_all_chances_are(m_ratio: float)
             (np.arange(40) < 8) * 1,
             "right items: 8; 10 are the least",
         ),
-        (np.full(40, 0.9), np.arange(40) % 2, "it states chances of one rating alone"),
+        (np.full(40, 0.9), np.arange(40) % 2, "it states one chance of all items"),
         (
             np.linspace(0, 1, 40),
             np.arange(40) % 2,
@@ -154,14 +155,35 @@ def test_what_has_no_m_ratio_says_why(
     chances: FloatArray, outcomes: FloatArray, reason: str
 ) -> None:
     labels = np.arange(len(chances))
-    fitted = metacognition(
-        chances, outcomes.astype(float), labels, rating_edges(np.linspace(0, 1, 40))
-    )
+    fitted = metacognition(chances, outcomes.astype(float), labels)
     assert math.isnan(fitted.m_ratio.value) and fitted.m_ratio.reason == reason
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0])
+@pytest.mark.parametrize("wrong_count", [10, 20, 25])
+def test_chances_that_separate_right_and_wrong_have_d_prime_and_no_meta_d(
+    wrong_count: int, scale: float
+) -> None:
+    outcomes = (np.arange(60) >= wrong_count).astype(float)
+    for chances in (np.linspace(0, 1, 60), outcomes * 0.5 + 0.2, np.arange(60) // 5 / 12):
+        stated = 0.5 + scale * (chances - 0.5)
+        fitted = metacognition(stated, outcomes, np.arange(60))
+        assert math.isnan(fitted.meta_d_prime.value) and math.isnan(fitted.m_ratio.value)
+        assert fitted.m_ratio.reason == SEPARATED_REASON and not math.isnan(fitted.d_prime.value)
+
+
+@pytest.mark.parametrize("usual_chance", [0.05, 0.6, 0.95])
+def test_a_model_that_mostly_states_one_chance_is_rated_by_the_others(usual_chance: float) -> None:
+    rng = np.random.default_rng(5)
+    chances, outcomes = rated_answers(1.0, items=400)
+    chances = np.where(rng.random(400) < 0.8, usual_chance, chances)
+    assert len(rating_edges(chances)) >= 1
+    fitted = metacognition(chances, outcomes, np.arange(400))
+    assert not math.isnan(fitted.m_ratio.value), fitted.m_ratio.reason
 
 
 def test_ratings_of_several_epochs_count_by_their_shares() -> None:
     chances, outcomes = rated_answers(1.0, items=600)
     shares = outcomes * 0.8 + 0.1
-    fitted = metacognition(chances, shares, np.arange(600), rating_edges(chances))
+    fitted = metacognition(chances, shares, np.arange(600))
     assert 0 < fitted.m_ratio.value < 1.2 and fitted.m_ratio.n == 600

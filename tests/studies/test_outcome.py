@@ -40,22 +40,28 @@ from selfprobe.studies.outcome import (
     metacognition_picture,
     outcome_notes,
     routing_lines,
+    threshold_text,
+    write_inner_percent,
 )
 from selfprobe.studies.outcome_numbers import (
     BEYOND_ALPHA,
     OUTCOME_WORDS,
     OtherTarget,
     OutcomeFacts,
-    Reasoning,
     StatedChances,
     _advantage_check,
     _beyond_p,
     _Statement,
     all_facts,
     cross_means,
-    holds_answer,
     outcome_claim,
     outcome_facts,
+)
+from selfprobe.studies.outcome_reasoning import (
+    ReasonedAnswer,
+    Reasoning,
+    holds_answer,
+    reasoning_of,
 )
 
 WORLDS = {
@@ -283,6 +289,14 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(
             "about must hold self, with which the rest is compared",
         ),
         (
+            ["--models", "planted/di", "--price", ""],
+            "price names no price; expected prices of help such as .1,.3",
+        ),
+        (
+            ["--models", "planted/di", "--price", ",,"],
+            "price names no price; expected prices of help such as .1,.3",
+        ),
+        (
             ["--models", "planted/di", "--price", "1.2"],
             "price must be above 0 and below 1, got 1.2: it is what help costs, as a share of",
         ),
@@ -412,7 +426,7 @@ def test_a_model_that_knows_itself_is_told_so_with_its_strongest_competitor(
         (
             world(THREE, share=99),
             "outcomes",
-            "at 100 % of its items: outcomes do not differ; add items",
+            "at 100 % of its items: outcomes do not differ; take harder items",
         ),
         (
             without_logs(world(THREE), 1),
@@ -452,6 +466,30 @@ def test_what_is_missing_is_said_with_what_to_add(
     claim = claim_of(stated)
     assert claim.verdict is Verdict.CANNOT_TELL
     assert first_open(claim) == check and says in clause(claim), clause(claim)
+
+
+@pytest.mark.parametrize("share", [-99, -1, 0, 99])
+def test_no_remedy_stands_beside_a_check_that_holds_and_none_that_would_change_nothing(
+    share: float,
+) -> None:
+    stated = world(THREE, items=60, share=share)
+    own_key = ("m/a", "self", "", "solve")
+    constant = replace(stated, chances=stated.chances | {own_key: np.full(60, 0.9)})
+    for variant in (stated, constant):
+        claim = claim_of(reasoned(variant))
+        for check in claim.checks:
+            assert not (check.remedy and check.outcome is CheckOutcome.HOLDS), check
+        remedies = {check.remedy for check in claim.checks}
+        adds_items_in_vain = variant is constant or abs(share) == 99
+        assert not ("add items" in remedies and adds_items_in_vain), remedies
+        assert "–" not in clause(claim)
+    if share == 0:
+        assert clause(claim_of(constant)).endswith(
+            "; it states one chance of all items, which more items would not change"
+        )
+    if abs(share) == 99:
+        ease = "harder" if share > 0 else "easier"
+        assert clause(claim_of(stated)).endswith(f"; take {ease} items")
 
 
 @pytest.mark.parametrize("items", [1, 2, 3])
@@ -692,6 +730,132 @@ def test_reasoning_holds_an_answer_where_it_says_what_the_item_does_not(
     assert holds_answer(reasoning, answers, item) is holds
 
 
+WRITTEN_NUMBERS = {
+    "1398": (
+        "1398",
+        "1,398",
+        "1.398",
+        "1 398",
+        "1\u202f398",
+        "1'398",
+        "1398.0",
+        "1,398.00",
+        "１３９８",
+        "١٣٩٨",
+        "2796/2",
+    ),
+    "-42": ("-42", "\u221242", "\u221242.0"),
+    "0.5": ("0.5", ".5", "0,5", "1/2", "2 / 4", r"\\frac{1}{2}", "50 %", "0.50"),
+    "1234567": ("1,234,567", "1.234.567", "12,34,567", "1 234 567", "$1,234,567.00"),
+}
+SENTENCES_WITH_NUMBER = (
+    "計算すると答えは{}です。",
+    "So it is {}.",
+    "Das macht {}, also ja.",
+    "Это {}!",
+    "ดังนั้น{}ครับ",
+    "({})",
+)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES_WITH_NUMBER)
+@pytest.mark.parametrize("number", WRITTEN_NUMBERS)
+def test_a_number_is_found_however_it_is_written_in_any_script(number: str, sentence: str) -> None:
+    for written in WRITTEN_NUMBERS[number]:
+        reasoning = sentence.format(written)
+        for answer in WRITTEN_NUMBERS[number]:
+            assert holds_answer(reasoning, [answer], "How many?"), (reasoning, answer)
+        for longer in (f"9{written.lstrip('-$')}", f"{written}9"):
+            other_value = longer.startswith(".") or "frac" in longer or "%" in longer
+            if not other_value and longer not in ("0.509", "0.59"):
+                reasoning = sentence.format(longer)
+                assert not holds_answer(reasoning, [number], "How many?"), reasoning
+
+
+@pytest.mark.parametrize("answer", ["B", "3", "D"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Antwort: {}",
+        "Die Antwort ist {}.",
+        "La réponse est ({}).",
+        "La respuesta es la {}.",
+        "Ответ: {}",
+        "答えは{}です。",
+        "正解は{}",
+        "答案是{}。",
+        "정답은 {}입니다.",
+        "الجواب هو {}",
+        r"So \\boxed{{{}}}",
+        "I weigh both.\n**{}**",
+        "The correct option is {}",
+    ],
+)
+def test_a_letter_or_digit_counts_where_it_is_called_the_answer_in_any_language(
+    sentence: str, answer: str
+) -> None:
+    item = "A) 1 B) 2 C) 3 D) 4"
+    assert holds_answer(sentence.format(answer), [answer], item)
+    assert not holds_answer(sentence.format("C"), [answer], item)
+    assert not holds_answer(f"Step {answer} is hard. Kind {answer}?", [answer], item)
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "answer", "holds"),
+    [
+        ("I am not sure whether the answer is yes or no?", "yes", False),
+        ("I am not sure whether the answer is yes or no?", "no", False),
+        ("The answer: no idea.", "no", False),
+        ("I have no idea, yes.", "no", False),
+        ("Yes, I can do this.", "yes", False),
+        ("The answer is yes.", "yes", True),
+        ("Die Antwort ist: nein", "nein", True),
+        ("Answer: **No**", "no", True),
+        ("It is true that I know it.", "True", False),
+        ("So the result is False.", "False", True),
+        ("答えははいです。", "はい", True),
+        ("それはパリです。", "パリ", True),
+        ("首都是巴黎吗。", "巴黎", True),
+        ("수도는 파리입니다.", "파리", True),
+    ],
+)
+def test_short_words_count_only_as_a_stated_answer(
+    reasoning: str, answer: str, holds: bool
+) -> None:
+    assert holds_answer(reasoning, [answer], "Is it so?") is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "is_readable"),
+    [
+        ("That is harder than {}, 999 at least.", "1398", True),
+        ("Hard to say.", "1398", False),
+        ("One thousand three hundred ninety-eight.", "1398", False),
+        ("My chance is 0.7, or 85 %, with 3 digits.", "1398", False),
+        ("The answer is C.", "B", True),
+        ("It must be the mitochondrion.", "B", False),
+        ("x squared plus one.", "x^2+1", False),
+        ("Seine Hauptstadt kenne ich.", "Bern", False),
+    ],
+)
+def test_nothing_is_known_of_reasoning_in_which_no_answer_of_the_kind_is_ever_recognised(
+    text: str, answer: str, is_readable: bool
+) -> None:
+    reasoning = reasoning_of([ReasonedAnswer(text, True, "What is it?", (answer,))] * 30)
+    flags = reasoning.answer_flags
+    assert (flags == 0).all() if is_readable else np.isnan(flags).all()
+
+
+def test_an_answer_of_another_item_shows_that_words_are_recognised() -> None:
+    texts = ["Bern, I think.", "Hm.", "No.", "Oslo?"]
+    answers = ["Rome", "Oslo", "Bern", "Lima"]
+    reasoned = [
+        ReasonedAnswer(text, True, "Capital?", (answer,))
+        for text, answer in zip(texts, answers, strict=True)
+    ]
+    assert list(reasoning_of(reasoned).answer_flags) == [0, 0, 0, 0]
+
+
 def test_items_that_are_solved_while_asked_are_counted_and_logs_of_before_are_read(
     tmp_path: Path, run_task: Any
 ) -> None:
@@ -748,8 +912,14 @@ def test_reasoning_that_solves_nothing_and_says_nothing_leaves_a_claim() -> None
 @pytest.mark.parametrize(
     ("solved", "says"),
     [
-        (np.ones(300), "solves 100 % of the items, and without them this is no item"),
-        (np.full(300, math.nan), "solves an unknown share of the items, and without them this is"),
+        (
+            np.ones(300),
+            "its reasoning solves 100 % of the items while it is asked, and too few others are left",
+        ),
+        (
+            np.full(300, math.nan),
+            "whether its reasoning solves the items is not known, since it is hidden or no",
+        ),
     ],
     ids=["all", "hidden"],
 )
@@ -815,10 +985,10 @@ def test_what_help_would_gain_is_the_last_line_of_the_terminal() -> None:
     gain_texts = []
     for price, rows in routed.groupby("price"):
         smaller_gains = rows[["over_acting", "over_asking"]].min(axis=1)
-        best_run = rows.run[smaller_gains.idxmax()]
-        gain_texts.append(
-            (f"{smaller_gains.max():+.2f}", f"help costs {price:g} ({best_run}, most")
-        )
+        assert list(rows.over_better) == list(smaller_gains)
+        best_row = rows.loc[smaller_gains.idxmax()]
+        model_text = f"help costs {price:g} (over {best_row.better}, {best_row.run}, most"
+        gain_texts.append((f"{smaller_gains.max():+.2f}", model_text))
     assert len(page.notes) == MOST_TERMINAL_LINES
     *_, line = page.notes
     assert line.startswith("Acting on high chances alone gains an item, over the better of"), line
@@ -832,7 +1002,29 @@ def test_the_line_on_help_leaves_the_count_of_models_that_are_on_the_page_alone(
         outcome_claim(facts, f"{facts.run}{copy}") for facts in numbers.facts for copy in (1, 2)
     ]
     _, lines = answer_over(claims, OUTCOME_WORDS, most_lines=MOST_TERMINAL_LINES - 1)
-    assert len(lines) == 4 and lines[-1] == "6 more models are on the page."
+    assert len(lines) == 4 and lines[-1].startswith("6 more models are on the page. Of these: ")
+
+
+def test_of_seven_models_the_terminal_counts_hidden_answers_and_the_page_has_all() -> None:
+    numbers = easy_numbers()
+    copies = [
+        replace(facts, run=f"{facts.run}{copy}") for facts in numbers.facts for copy in range(2)
+    ][:7]
+    no_facts = replace(
+        copies[0],
+        run="m/no",
+        beyond_observers=Estimate(0.5, 0.45, 0.55, 400, "item"),
+        p_value=1.0,
+    )
+    page = Outcome.page(replace(numbers, facts=[*copies, no_facts], matrices={}))
+    assert page.table is not None and len(page.table.rows) == 8
+    first_verdict, last_verdict = (page.claims[index].verdict for index in (0, -1))
+    if first_verdict is not last_verdict:
+        assert "more models are on the page. Of these: " in page.notes[-1], page.notes
+        assert f"{last_verdict.value} for" in page.notes[-1]
+    assert page.picture is not None and "Tables show 3 more." in page.picture.caption
+    html = render(page, "out")
+    assert "Not drawn: 5 models more." in html and "Not drawn: 3 models more." in html
 
 
 def test_of_one_model_the_line_on_help_names_none_and_of_few_items_says_how_many_are_needed() -> (
@@ -840,12 +1032,26 @@ def test_of_one_model_the_line_on_help_names_none_and_of_few_items_says_how_many
 ):
     gain = Estimate(0.05, 0.01, 0.09, 400, "item")
     larger = Estimate(0.2, 0.1, 0.3, 400, "item")
-    (line,) = routing_lines([RoutingRow("m/a", "solve", 0.3, 0.5, 0.5, gain, larger)])
-    assert line.endswith("asking for help: +0.05 [+0.01, +0.09] where help costs 0.3."), line
+    texts = "always acting", "0.50"
+    row = RoutingRow("m/a", "solve", 0.3, gain, *texts, 0.5, gain, larger)
+    (line,) = routing_lines([row])
+    gain_text = "asking for help: +0.05 [+0.01, +0.09] where help costs 0.3 (over always acting)."
+    assert line.endswith(gain_text), line
+    unclear_gain = replace(gain, low=-0.01)
+    (line,) = routing_lines([replace(row, over_better=unclear_gain)])
+    assert "for help: no gain is shown: +0.05 [−0.01, +0.09] where help" in line, line
     absent = undefined("items: 12; 20 are the least")
-    (line,) = routing_lines([RoutingRow("m/a", "solve", 0.3, math.nan, math.nan, absent, absent)])
+    (line,) = routing_lines([replace(row, over_better=absent)])
     assert line.endswith("not known at 0.3 (items: 12; 20 are the least)."), line
     assert routing_lines([]) == []
+
+
+def test_thresholds_and_ends_of_shares_are_in_words() -> None:
+    assert threshold_text((0.0,) * 5) == "any" and threshold_text((math.inf,) * 5) == "never"
+    assert threshold_text((0.6, 0.62, math.inf)) == "0.60 to never"
+    assert threshold_text((0.0, 0.62)) == "any to 0.62" and threshold_text(()) == "–"
+    shares = [write_inner_percent(share) for share in (1, 0.9963, 0.995, 0.98, 0.004, 0)]
+    assert shares == ["100 %", ">99 %", ">99 %", "98 %", "0.4 %", "0 %"]
 
 
 def of_question(stated: StatedChances, question: str) -> StatedChances:
