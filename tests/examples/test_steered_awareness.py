@@ -41,7 +41,7 @@ def test_every_run_says_its_vector_and_a_model_that_answers_nothing_cannot_tell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = saved(tmp_path / "tiny")
-    direction = probe_file(tmp_path, 64)
+    direction = probe_file(tmp_path, 64, model=str(model))
     logs = tmp_path / "logs"
     options = ["--model", str(model), "--limit", "1", "--random-vectors", "2"]
     options += ["--log-dir", str(logs), "--out", str(tmp_path / "steered.csv")]
