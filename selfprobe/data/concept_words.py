@@ -1,6 +1,7 @@
 """Words whose directions are put into a model, and words that they are compared with."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from selfprobe.data import Row, Table
@@ -26,8 +27,8 @@ class ConceptWords:
     """The first row of each concept, its word without outer blanks."""
     base: tuple[str, ...]
     """Words whose mean a concept is compared with; none of them is a concept."""
-    repeated_words: tuple[str, ...]
-    """Words of rows that repeat an earlier one of their use, in whatever capitals."""
+    repeated_rows: tuple[Row, ...]
+    """Rows that repeat an earlier word of their use, in whatever capitals."""
     base_concepts: tuple[str, ...]
     """Words of rows with the use base that are concepts too."""
 
@@ -37,12 +38,18 @@ class ConceptWords:
         return tuple(row[WORD_COLUMN] for row in self.concept_rows)
 
     @property
+    def repeated_row_reasons(self) -> dict[str, str]:
+        """Id of each row that repeats a word → why it is not used."""
+        return {row["id"]: "its word is that of an earlier row" for row in self.repeated_rows}
+
+    @property
     def left_out_lines(self) -> list[str]:
         """Lines of a plan on rows that are not used."""
         lines = []
-        if self.repeated_words:
-            count = count_text(len(self.repeated_words), "row")
-            lines.append(f"Left out, as repeated: {count} ({_first_words(self.repeated_words)})")
+        if self.repeated_rows:
+            count = count_text(len(self.repeated_rows), "row")
+            repeated_words = [row[WORD_COLUMN] for row in self.repeated_rows]
+            lines.append(f"Left out, as repeated: {count} ({_first_words(repeated_words)})")
         if self.base_concepts:
             count = count_text(len(self.base_concepts), "row")
             first_words = _first_words(self.base_concepts)
@@ -50,7 +57,7 @@ class ConceptWords:
         return lines
 
 
-def _first_words(words: tuple[str, ...]) -> str:
+def _first_words(words: Sequence[str]) -> str:
     return ", ".join(words[:WORDS_SHOWN])
 
 
@@ -62,23 +69,25 @@ def concept_words(table: Table) -> ConceptWords:
     """
     concept_row_by_key: dict[str, Row] = {}
     base_word_by_key: dict[str, str] = {}
-    repeated_words = []
+    repeated_rows: list[Row] = []
     for row in table.rows:
         word = _word_of(row, table.name)
         key = word_key(word)
+        stripped_row = {**row, WORD_COLUMN: word}
         is_base = _use_of(row, table.name) == BASE_USE
-        if key in (base_word_by_key if is_base else concept_row_by_key):
-            repeated_words.append(word)
+        earlier_words = base_word_by_key if is_base else concept_row_by_key
+        if key in earlier_words:
+            repeated_rows.append(stripped_row)
         elif is_base:
             base_word_by_key[key] = word
         else:
-            concept_row_by_key[key] = {**row, WORD_COLUMN: word}
+            concept_row_by_key[key] = stripped_row
     shared_keys = [key for key in base_word_by_key if key in concept_row_by_key]
     base_concepts = tuple(base_word_by_key.pop(key) for key in shared_keys)
     return ConceptWords(
         tuple(concept_row_by_key.values()),
         tuple(base_word_by_key.values()),
-        tuple(repeated_words),
+        tuple(repeated_rows),
         base_concepts,
     )
 
