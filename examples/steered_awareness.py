@@ -5,26 +5,34 @@ length do?
     python examples/steered_awareness.py direction.probe --model smollm2 --dose -.5 --limit 12
 
 Runs a task of evaluation awareness under no vector, under the direction, and under 20 random
-vectors of the same block and dose, as `steered/MODEL`: a log each. An effect is the mean change of
-P(evaluation) over the conversations that were answered with and without the vector. The rank of the
-direction among the random vectors gives p = (1 + number with as large an effect) / 21.
+vectors of the same block and dose, as `steered/MODEL`: a log each, and a line on stderr. An effect
+is the mean change of P(evaluation) over the conversations that were answered with and without the
+vector. The rank of the direction among the random vectors gives p = (1 + number with as large an
+effect) / 21.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pandas as pd
 from inspect_ai import eval
 from inspect_ai.log import EvalLog
 
+from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.logs.decision import last_decisions
+from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.probes.probe_file import load_probe
+from selfprobe.text.counts import count_text
 
 RANDOM_VECTORS = 20
 PLAIN = "no vector"
+REPLY_TOKENS = 256
+"""Longest reply, in tokens: a probability or a verdict needs fewer."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +90,39 @@ def run(settings: argparse.Namespace, vector: str, dose: float, block: int) -> E
     model_args: dict[str, Any] = {"device": settings.device, "block": block, "dose": dose}
     if vector != PLAIN:
         model_args["vector"] = vector
-    (log,) = eval(
-        f"selfprobe/{settings.task}",
-        model=f"steered/{settings.model}",
-        model_args=model_args,
-        limit=settings.limit,
-        log_dir=settings.log_dir,
-        display="none",
-    )
+    if settings.other_model:
+        model_args["other_model"] = True
+    try:
+        (log,) = eval(
+            f"selfprobe/{settings.task}",
+            model=f"steered/{settings.model}",
+            model_args=model_args,
+            limit=settings.limit,
+            max_tokens=settings.max_tokens,
+            log_dir=settings.log_dir,
+            display="none",
+        )
+    except PrerequisiteError as error:
+        raise SystemExit(f"{vector}: {error}") from error
     if log.status != "success":
         raise SystemExit(f"{vector}: {log.error.message if log.error else log.status}")
     return log
+
+
+def plan_line(settings: argparse.Namespace, run_count: int, block: int) -> str:
+    """What is run, before it is."""
+    runs = count_text(run_count, "run")
+    conversations = count_text(settings.limit, "conversation")
+    return (
+        f"{runs} of up to {conversations} each ({settings.task} on {settings.model}, block {block}, "
+        f"dose {settings.dose:g}), replies of at most {settings.max_tokens} tokens; logs in "
+        f"{settings.log_dir}"
+    )
+
+
+def tell(line: str) -> None:
+    """Print a line of progress; the result alone goes to stdout."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def report(effects: Sequence[VectorEffect], out: Path) -> str:
@@ -123,26 +153,49 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--task", default="awareness_probability")
     parser.add_argument("--limit", type=int, default=12)
     parser.add_argument("--random-vectors", type=int, default=RANDOM_VECTORS)
+    parser.add_argument("--max-tokens", type=int, default=REPLY_TOKENS, help="longest reply")
+    parser.add_argument(
+        "--other-model", action="store_true", help="take a direction of another model"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--log-dir", default="logs/steered")
     parser.add_argument("--out", type=Path, default=Path("steered.csv"))
     settings = parser.parse_args(arguments)
     if settings.dose == 0:
         parser.error("a dose of 0 steers nothing: give --dose .5 or -.5")
+    if not abs(settings.dose) <= LARGEST_DOSE:
+        parser.error(f"a dose is from -{LARGEST_DOSE:g} to {LARGEST_DOSE:g}, got {settings.dose:g}")
+    for name in ("limit", "random_vectors", "max_tokens"):
+        if getattr(settings, name) < 1:
+            option = name.replace("_", "-")
+            parser.error(f"--{option} must be 1 or more, got {getattr(settings, name)}")
     try:
         block = load_probe(Path(settings.direction)).probe.layer
     except (OSError, ValueError) as error:
         parser.error(str(error))
 
-    plain_log = run(settings, PLAIN, 0.0, block)
-    plain = evaluation_probabilities(plain_log)
-    conversations = len(plain_log.samples or [])
     vectors = [str(Path(settings.direction).resolve())]
     vectors += [f"random:{seed}" for seed in range(1, settings.random_vectors + 1)]
+    run_count = 1 + len(vectors)
+    tell(plan_line(settings, run_count, block))
+
+    def answers_under(run_number: int, vector: str, dose: float) -> tuple[dict[str, float], int]:
+        """P(evaluation) by conversation, and the number of conversations; says that it is done."""
+        start = perf_counter()
+        log = run(settings, vector, dose, block)
+        probability_by_id = evaluation_probabilities(log)
+        conversation_count = len(log.samples or [])
+        tell(
+            f"{run_number} of {run_count}, {vector}: {len(probability_by_id)} of "
+            f"{conversation_count} answered, {perf_counter() - start:.0f} s"
+        )
+        return probability_by_id, conversation_count
+
+    plain, conversation_count = answers_under(1, PLAIN, 0.0)
     effects = []
-    for vector in vectors:
-        steered = evaluation_probabilities(run(settings, vector, settings.dose, block))
-        effects.append(effect_of(vector, steered, plain, conversations))
+    for run_number, vector in enumerate(vectors, start=2):
+        steered, _ = answers_under(run_number, vector, settings.dose)
+        effects.append(effect_of(vector, steered, plain, conversation_count))
     print(report(effects, settings.out))
 
 

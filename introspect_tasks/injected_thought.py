@@ -14,7 +14,6 @@ can be steered: run it by name.
     inspect eval selfprobe/injected_thought --model planted/ada?feels=.8 --model-role grader=planted/g --limit 10
 """
 
-import math
 import zlib
 from collections.abc import Callable
 
@@ -31,8 +30,10 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
+from selfprobe.data.concept_words import concept_words
 from selfprobe.errors import arguments
 from selfprobe.errors.inspect_private import PrerequisiteError
+from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.scorers.thought_claims import (
     ARMS,
     CLEAN,
@@ -128,8 +129,10 @@ def injected_thought(
         reply_tokens: Longest reply in tokens; a longer one is judged as far as it goes.
     """
     whole(epochs=epochs, reply_tokens=reply_tokens)
-    if not is_number(dose) or not math.isfinite(dose) or dose <= 0:
-        raise InputError(f"dose must be a number above 0, such as .5; got {dose!r}")
+    if not is_number(dose) or not 0 < dose <= LARGEST_DOSE:
+        raise InputError(
+            f"dose must be a number above 0 and at most {LARGEST_DOSE:g}, such as .5; got {dose!r}"
+        )
     if block is not None and (type(block) is not int or block < 0):
         raise InputError(f"block must be a whole number from 0, or left out; got {block!r}")
     if not is_number(temperature) or temperature <= 0:
@@ -137,11 +140,12 @@ def injected_thought(
             f"temperature must be a number above 0, since replies are sampled; got {temperature!r}"
         )
     source = load(dataset or "injection", ("word",), ("use",))
-    concept_rows = [row for row in source.rows if row.get("use") != "base"]
+    words = concept_words(source)
+    concept_rows = words.concept_rows
     if not concept_rows:
         raise InputError(f"{source.name}: every row has the use base, so no word is injected")
     numbered_rows = [{**row, "number": number} for number, row in enumerate(concept_rows, start=1)]
-    table = table_of(source.name, numbered_rows)
+    table = table_of(source.name, numbered_rows, words.repeated_row_reasons)
     prediction = Prediction("injected_thought", table)
     needs = GenerateConfig(temperature=temperature)
 
@@ -223,7 +227,7 @@ def grade_prompts(state: TaskState) -> Prompts:
 
 
 def record_to_sample(row: Row, dose: float, block: int | None) -> Sample:
-    word = str(row["word"]).strip()
+    word = row["word"]
     vectors = {THOUGHT: f"concept:{word}", RANDOM: f"random:{row['number']}"}
     steer_by_arm = {
         arm: {"vector": vector, "dose": dose, **_block_setting(block)}

@@ -39,8 +39,11 @@ def row_example(column: str = EXAMPLE_COLUMN) -> str:
 
     >>> row_example("prompt")
     'such as {"prompt": "Why is it so?"}'
+    >>> row_example("word")
+    'such as {"word": "ocean"}'
     """
-    return f'such as {{"{column}": "Why is it so?"}}'
+    example_text = "ocean" if column == "word" else "Why is it so?"
+    return f'such as {{"{column}": "{example_text}"}}'
 
 
 SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)

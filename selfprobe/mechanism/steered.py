@@ -9,40 +9,48 @@ Model arguments (`-M`); others go to the hf provider:
               first token; a negative one points away. Needed with a vector. 0 is the plain model.
     block     block after which it is added, from 0. Default: the probe file's, else two thirds of the way up; the
               log says which.
+    other_model   true takes the probe file of another model, such as the base of this one, too.
 
 A call may have its own: `GenerateConfig(extra_body={"steer": {"vector": "random:7", "dose": 1}})`, which stands in
 Inspect's log and cache key. Handles of one model share its weights, and answer one at a time.
 """
 
-import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import anyio
 import numpy as np
+import numpy.typing as npt
 import torch
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
+from jinja2 import TemplateError
 from torch import Tensor
 from typing_extensions import override
 
+from selfprobe.data.concept_words import has_line_break
 from selfprobe.errors import one_line, warn_once
 from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
+from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
 from selfprobe.probes.forward import hidden_of, with_hidden
 from selfprobe.probes.model import (
     LocalModel,
     decoder_blocks,
+    fingerprint,
     missing_block_text,
     model_not_loaded,
     weights_source,
 )
-from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.probe_file import Card, load_probe
 
+LONGEST_SEED = 100
+"""Digits of a seed, at most."""
 DEFAULT_DEPTH = 2 / 3
 """Relative depth of the block after which a vector is added that comes with none."""
 
@@ -67,14 +75,19 @@ class Steering:
             raise PrerequisiteError(
                 f"steering takes vector, dose and block, got {', '.join(unknown)}"
             )
-        try:
-            steering = replace(default, **settings)
-            dose = float(steering.dose)
-            block = None if steering.block is None else int(steering.block)
-        except (TypeError, ValueError) as error:
-            raise PrerequisiteError(f"dose and block are numbers: {error}") from error
-        if not math.isfinite(dose):
-            raise PrerequisiteError(f"a dose is a finite number, such as .5 or -1; got {dose}")
+        steering = replace(default, **settings)
+        dose = _number("dose", steering.dose)
+        if not abs(dose) <= LARGEST_DOSE:  # nan too
+            raise PrerequisiteError(
+                f"a dose is a finite number from -{LARGEST_DOSE:g} to {LARGEST_DOSE:g}, such as "
+                f".5 or -1; got {dose:g}"
+            )
+        block = None
+        if steering.block is not None:
+            block_number = _number("block", steering.block)
+            if not block_number.is_integer():
+                raise PrerequisiteError(f"a block is a whole number; got block={steering.block}")
+            block = int(block_number)
         if steering.vector is None and dose:
             raise PrerequisiteError(
                 f"dose={dose:g} without a vector: give -M vector=concept:WORD, random:SEED or a "
@@ -84,7 +97,22 @@ class Steering:
         return cls(vector, dose, block)
 
 
+def _as_boolean(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise PrerequisiteError(f"{name} must be true or false, got {value}")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    """The number that a user or a call gave; YAML's `true` is none."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            return float(value)
+    raise PrerequisiteError(f"dose and block are numbers: got {name}={value}")
+
+
 STEERING_SETTINGS = tuple(field.name for field in fields(Steering))
+MODEL_ARGUMENTS = (*STEERING_SETTINGS, "other_model")
 MISSPELLING_SIMILARITY = 0.7
 """Similarity of two names, from 0 to 1, above which one is taken for the other misspelt."""
 
@@ -94,9 +122,7 @@ def _refuse_misspelt_settings(model_args: dict[str, Any]) -> None:
     after loading, in hundreds of lines.
     """
     for name in model_args:
-        nearest_names = get_close_matches(
-            name, STEERING_SETTINGS, n=1, cutoff=MISSPELLING_SIMILARITY
-        )
+        nearest_names = get_close_matches(name, MODEL_ARGUMENTS, n=1, cutoff=MISSPELLING_SIMILARITY)
         if nearest_names:
             raise PrerequisiteError(
                 f"-M {name}: steered/… has no such argument; did you mean {nearest_names[0]}?"
@@ -109,6 +135,19 @@ class SharedWeights:
 
     plain: "SteeredAPI"
     lock: anyio.Lock
+    source: str
+    """Hub name or folder that they were loaded from."""
+
+    @cached_property
+    def revision(self) -> str:
+        """Commit or fingerprint, as a probe's card has it; "" where there is none."""
+        commit = getattr(self.plain.weights.config, "_commit_hash", None)
+        if commit:
+            return str(commit)
+        try:
+            return fingerprint(Path(self.source))
+        except (OSError, ValueError):
+            return ""
 
 
 _shared_weights: dict[str, SharedWeights] = {}
@@ -126,6 +165,7 @@ class SteeredAPI(HuggingFaceAPI):
         vector: str | None = None,
         dose: float | None = None,
         block: int | None = None,
+        other_model: bool = False,
         **model_args: Any,
     ) -> None:
         _refuse_misspelt_settings(model_args)
@@ -134,16 +174,19 @@ class SteeredAPI(HuggingFaceAPI):
                 f"vector={vector} without a dose adds nothing: give -M dose=.5 (0: the plain model)"
             )
         self.has_dose = dose is not None
-        settings = {"vector": vector, "dose": dose or 0.0, "block": block}
+        settings = {"vector": vector, "dose": 0.0 if dose is None else dose, "block": block}
         self.steering = Steering.read(settings, Steering())
+        self.takes_other_model = _as_boolean("other_model", other_model)
         key = f"{model_name} {sorted(model_args.items())}"
         if key in _shared_weights:
             shared = _shared_weights[key]
             steering = self.steering
             has_dose = self.has_dose
+            takes_other_model = self.takes_other_model
             self.__dict__.update(shared.plain.__dict__)
             self.steering = steering
             self.has_dose = has_dose
+            self.takes_other_model = takes_other_model
             ModelAPI.__init__(self, model_name, base_url, api_key, [], config)
         else:
             try:
@@ -159,15 +202,14 @@ class SteeredAPI(HuggingFaceAPI):
             except TypeError as error:  # an argument that neither the provider nor the model takes
                 raise PrerequisiteError(
                     f"steered/{model_name}: {one_line(error)}. Model arguments (-M) are "
-                    f"{', '.join(STEERING_SETTINGS)}, and those of the hf provider"
+                    f"{', '.join(MODEL_ARGUMENTS)}, and those of the hf provider"
                 ) from error
             # `seeded_transformers` puts a wrapper in the place of `model` at the first call.
             self.weights = self.model
-            _shared_weights[key] = shared = SharedWeights(self, anyio.Lock())
+            _shared_weights[key] = shared = SharedWeights(self, anyio.Lock(), source)
         self.shared = shared
         self._vectors: dict[tuple[str | None, int | None], tuple[int, Tensor]] = {}
-        if self.steering.dose:
-            self._block_and_vector(self.steering)
+        self._with_block(self.steering)
 
     @property
     def resolved_arguments(self) -> dict[str, Any]:
@@ -176,7 +218,12 @@ class SteeredAPI(HuggingFaceAPI):
         return {name: value for name, value in asdict(steering).items() if value is not None}
 
     def _with_block(self, steering: Steering) -> Steering:
-        if not steering.dose:
+        """The setting with the block that a default stands for; vector and block are read at any
+        dose, so that a log names none that does not exist.
+        """
+        if steering.vector is None:
+            if steering.block is not None:
+                self._check_block(steering.block)
             return steering
         block, _ = self._block_and_vector(steering)
         return replace(steering, block=block)
@@ -257,33 +304,26 @@ class SteeredAPI(HuggingFaceAPI):
         return self._vectors[key]
 
     def _read_vector(self, steering: Steering) -> tuple[int, Tensor]:
-        block_count = len(decoder_blocks(self.weights))
         block = steering.block
         assert steering.vector is not None
         kind, _, name = steering.vector.partition(":")
         probe = None
         if kind not in ("random", "concept"):
             try:
-                probe = load_probe(Path(steering.vector)).probe
+                probe_file = load_probe(Path(steering.vector))
             except (OSError, ValueError) as error:
                 raise PrerequisiteError(f"vector: {error}") from error
+            probe = probe_file.probe
+            self._check_probe_model(steering.vector, probe_file.card)
             block = probe.layer if block is None else block
         if block is None:
-            block = int(DEFAULT_DEPTH * block_count)
-        if not 0 <= block < block_count:
-            raise PrerequisiteError(
-                missing_block_text(self.model_name, block_count, f"block={block}")
-            )
+            block = int(DEFAULT_DEPTH * len(decoder_blocks(self.weights)))
+        self._check_block(block)
         width = int(self.weights.config.get_text_config().hidden_size)
         if kind == "random":
-            if not name.isdigit():
-                raise PrerequisiteError(
-                    f"a random vector has a seed, as random:7; got {steering.vector}"
-                )
-            values = torch.tensor(np.random.default_rng(int(name)).standard_normal(width))
+            values = torch.tensor(_random_values(name, width))
         elif kind == "concept":
-            judge = LocalModel(self.weights, self.tokenizer, self.model_name, "")
-            values = concept_vector(AskedModel(judge, []), name, base_words(), block)
+            values = self._concept_values(name, block)
         else:
             assert probe is not None
             values = torch.tensor(np.asarray(probe.direction))
@@ -296,3 +336,56 @@ class SteeredAPI(HuggingFaceAPI):
         if not float(values.norm()) > 0:
             raise PrerequisiteError(f"{steering.vector} is 0 everywhere, which is no direction")
         return block, values / values.norm()
+
+    def _check_block(self, block: int) -> None:
+        block_count = len(decoder_blocks(self.weights))
+        if not 0 <= block < block_count:
+            raise PrerequisiteError(
+                missing_block_text(self.model_name, block_count, f"block={block}")
+            )
+
+    def _check_probe_model(self, vector: str, card: Card) -> None:
+        """Refuse the probe of another model, unless it is asked for; say that it is of another
+        revision.
+        """
+        revision = self.shared.revision
+        if card.revision == revision or self.takes_other_model:
+            return
+        if card.model == self.model_name:
+            warn_once(
+                f"{vector} was saved from {card.model} at revision {card.revision}, and this is "
+                f"revision {revision or 'unknown'}: fit it again if the weights differ"
+            )
+            return
+        origin = f"{card.model} ({card.revision})" if card.model else "arrays of no named model"
+        raise PrerequisiteError(
+            f"{vector} was saved from {origin}, not from {self.model_name} "
+            f"({revision or 'revision unknown'}): a direction means nothing in another model's "
+            "states. Fit one for this model; where both share their states, as a base and its "
+            "instruct model may, add -M other_model=true"
+        )
+
+    def _concept_values(self, word: str, block: int) -> Tensor:
+        """Direction of a word's states."""
+        if not word.strip() or has_line_break(word):
+            raise PrerequisiteError(
+                f"a concept is a word or phrase on one line, as concept:ocean; got concept:{word!r}"
+            )
+        if not self.tokenizer.chat_template:
+            raise PrerequisiteError(
+                f"{self.model_name} has no chat template, in which concept:{word} would be asked "
+                "about: take its instruct model, random:SEED or a probe file"
+            )
+        judge = LocalModel(self.weights, self.tokenizer, self.model_name, "")
+        try:
+            return concept_vector(AskedModel(judge, []), word, base_words(), block)
+        except (ValueError, TemplateError) as error:
+            raise PrerequisiteError(f"concept:{word}: {one_line(error)}") from error
+
+
+def _random_values(seed: str, width: int) -> npt.NDArray[np.float64]:
+    """Numbers of a random vector."""
+    is_seed = seed.isascii() and seed.isdigit() and len(seed) <= LONGEST_SEED
+    if not is_seed:
+        raise PrerequisiteError(f"a random vector has a seed, as random:7; got random:{seed}")
+    return np.random.default_rng(int(seed)).standard_normal(width)

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from selfprobe.probes.tokens import (
     PLAIN_CHAT,
+    THINKING_ARGUMENTS,
     Chat,
     opened_chat_unchecked,
     template_arguments,
@@ -577,6 +578,13 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             f"the chat template of {name} has no argument {', '.join(unknown_arguments)}: "
             f"it would change nothing; {advice}"
         )
+    for argument in THINKING_ARGUMENTS:
+        value = chat.arguments.get(argument, False)
+        if not isinstance(value, bool):
+            raise ValueError(
+                f"--template-arg {argument} must be true or false, got {value}: false reads an "
+                "answer after an empty thought"
+            )
     user_texts = ("one", "two")
     if len({opened_chat_unchecked(tokenizer, user_text, chat) for user_text in user_texts}) == 1:
         raise ValueError(

@@ -250,13 +250,16 @@ def thinking_note(tokenizer: Any, chat: Chat = PLAIN_CHAT) -> str:
     where it is not.
     """
     for name in THINKING_ARGUMENTS:
-        if name in chat.arguments or name not in template_arguments(tokenizer):
+        if name not in template_arguments(tokenizer):
             continue
         chat_without_thought = replace(chat, arguments={**chat.arguments, name: False})
         text = opened_chat_unchecked(tokenizer, "Which?", chat)
         if opened_chat_unchecked(tokenizer, "Which?", chat_without_thought) != text:
+            setting = "without it"
+            if name in chat.arguments:
+                setting = f"with {name}={json.dumps(chat.arguments[name], ensure_ascii=False)}"
             return (
-                f"Thinking: the chat template takes {name}, and without it an answer is read where "
+                f"Thinking: the chat template takes {name}, and {setting} an answer is read where "
                 f"the model would begin to think; --template-arg {name}=false reads it after an "
                 "empty thought"
             )

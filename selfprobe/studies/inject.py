@@ -10,7 +10,6 @@ while an earlier note is read, and the model is asked about it afterwards. The f
     tables/, figures/, index.html  what the study makes of it
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,9 +23,11 @@ from scipy.stats import beta
 
 from selfprobe import page
 from selfprobe.data import Table, load
+from selfprobe.data.concept_words import ConceptWords, concept_words, word_key
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.mechanism import injection_prompts as prompts
+from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.page.columns import BLOCK_HEADING, Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, percent, signed_interval, signed_number
 from selfprobe.page.plots import bar_rows, cut_name
@@ -144,10 +145,29 @@ class Inject(LocalStudy):
 
     @field_validator("doses")
     @classmethod
-    def _are_doses(cls, doses: tuple[float, ...]) -> tuple[float, ...]:
-        if not doses or not all(math.isfinite(dose) and dose > 0 for dose in doses):
-            raise ValueError("a dose is above 0 (plain notes are read anyway): take --doses .5,1")
+    def _in_order(cls, doses: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(sorted(set(doses)))
+
+    @model_validator(mode="after")
+    def _has_doses(self) -> Self:
+        example = "take --doses .5,1"
+        if not self.doses:
+            raise ValueError(f"--doses is empty, and a dose is above 0: {example}")
+        dose_by_name: dict[str, float] = {}
+        for dose in self.doses:
+            if not 0 < dose <= LARGEST_DOSE:
+                raise ValueError(
+                    f"a dose is above 0 (plain notes are read anyway) and at most "
+                    f"{LARGEST_DOSE:g}, got --doses {dose:g}: {example}"
+                )
+            name = f"{dose:g}"
+            if name in dose_by_name:
+                raise ValueError(
+                    f"the doses {dose_by_name[name]!r} and {dose!r} are both written {name}: give "
+                    "doses that differ by more"
+                )
+            dose_by_name[name] = dose
+        return self
 
     @model_validator(mode="after")
     def _has_sentences(self) -> Self:
@@ -175,26 +195,48 @@ class Inject(LocalStudy):
         Raises:
             InputError: Too few are.
         """
-        rows = [(str(row["word"]), str(row.get("use") or "concept")) for row in self.table.rows]
-        concepts = [word for word, use in rows if use != "base"]
-        base_words = [word for word, use in rows if use == "base"]
-        if not base_words:
-            base_words = [
-                str(row["word"]) for row in load("injection", "word", ("use",)).rows
-                if row.get("use") == "base" and row["word"] not in concepts
-            ]  # fmt: skip
+        read_words = self.read_words
+        concepts = read_words.concepts
+        base_words = read_words.base
+        if not base_words and not read_words.base_concepts:
+            concept_keys = {word_key(word) for word in concepts}
+            bundled_words = concept_words(load("injection", "word", ("use",))).base
+            base_words = tuple(word for word in bundled_words if word_key(word) not in concept_keys)
         every_single = [word for word in concepts if self._is_one_token(word)]
         left_out = [word for word in concepts if word not in every_single]
         single = every_single[: self.limit]
         single_base = [word for word in base_words if self._is_one_token(word)]
-        if len(single) < FEWEST_CONCEPTS or len(single_base) < FEWEST_CONCEPTS:
-            example = f" ({left_out[0]} is several)" if left_out else ""
+        if len(single) < FEWEST_CONCEPTS <= len(every_single):
             raise InputError(
-                f"{len(single)} concepts and {len(single_base)} base words of {self.concepts} are "
-                f"one token of {self.judge.name}{example}; expected at least {FEWEST_CONCEPTS} of "
-                "each: give shorter and commoner words, or a larger --limit"
+                f"--limit {self.limit} leaves {count_text(len(single), 'concept')}; expected at "
+                f"least {FEWEST_CONCEPTS}, so that names can be told apart: give a larger --limit"
             )
+        if len(single) < FEWEST_CONCEPTS or len(single_base) < FEWEST_CONCEPTS:
+            raise InputError(self._too_few_words(len(single), len(single_base), left_out))
         return UsedWords(tuple(single), tuple(single_base), tuple(left_out))
+
+    @cached_property
+    def read_words(self) -> ConceptWords:
+        """The words of the data set, each once.
+
+        Raises:
+            InputError: A row has another use than concept and base.
+        """
+        return concept_words(self.table)
+
+    def _too_few_words(self, concept_count: int, base_count: int, left_out: Sequence[str]) -> str:
+        """Error of a data set of which too few words can be used."""
+        reasons = list(self.read_words.left_out_lines)
+        if left_out:
+            reasons.insert(0, f"{left_out[0]} is several")
+        reason_text = f" ({'; '.join(reasons)})" if reasons else ""
+        concepts = count_text(concept_count, "concept")
+        base_words = count_text(base_count, "base word")
+        return (
+            f"{concepts} and {base_words} of {self.concepts} are one token of "
+            f"{self.judge.name}{reason_text}; expected at least {FEWEST_CONCEPTS} of each: give "
+            "shorter and commoner words"
+        )
 
     def _is_one_token(self, word: str) -> bool:
         tokens = self.judge.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
@@ -276,6 +318,7 @@ class Inject(LocalStudy):
         self.claim_folder(self.state, dry=True)
         self._check_stored_cells()
         judge, words = self.judge, self.words
+        self._check_context()
         unread_cells = list(self._unread_cells())
         unread_plain = list(self._unread_plain())
         vectors = len(self.vector_labels)
@@ -288,6 +331,7 @@ class Inject(LocalStudy):
             f"Concepts: {len(words.concepts)}, and "
             f"{vectors - len(words.concepts)} vectors without one",
         ]
+        lines += self.read_words.left_out_lines
         if words.left_out:
             lines.append(f"Left out, as several tokens: {', '.join(words.left_out[:5])}")
         lines += [
@@ -360,6 +404,35 @@ class Inject(LocalStudy):
         if self.is_of_sentences:
             return self.asked_model.sentence_branches(self._note(0))
         return self.asked_model.question_branches(self._note(0))
+
+    def _check_context(self) -> None:
+        """Refuse a model that cannot hold the longest note with what follows it.
+
+        Raises:
+            InputError: Its context is shorter.
+        """
+        judge = self.judge
+        if self._longest_reading > judge.context:
+            raise InputError(
+                f"{judge.name} reads at most {judge.context} tokens, and the longest note with a "
+                f"question has {self._longest_reading}: use a model with a longer context"
+            )
+
+    @cached_property
+    def _longest_reading(self) -> int:
+        """Tokens of the longest note with the longest that is asked or written after it."""
+        from selfprobe.mechanism.injection import WRITTEN_TOKENS
+
+        plain_notes = self._plain_sentences() if self.is_of_sentences else self._plain_notes()
+        note_lengths = [len(conversation.tokens) for conversation in plain_notes.values()]
+        later_lengths = [branch.longest for branch in self._branches]
+        if not self.is_of_sentences:
+            conversation = self._note(0)
+            writing = prompts.AskedQuestion("write", prompts.WRITING_PROMPT)
+            writing_tokens = self.asked_model.asked_after(conversation, writing)
+            later_lengths.append(len(writing_tokens) + WRITTEN_TOKENS)
+            later_lengths.append(len(self.asked_model.neutral_tokens(conversation)))
+        return max(note_lengths) + max(later_lengths)
 
     @property
     def _rows_of_vector(self) -> int:
@@ -457,6 +530,7 @@ class Inject(LocalStudy):
 
         self.claim_folder(self.state)
         self._check_stored_cells()
+        self._check_context()
         unread_plain, unread_cells = list(self._unread_plain()), list(self._unread_cells())
         folder = self.folder / "readings"
         if unread_plain or unread_cells:
@@ -467,7 +541,7 @@ class Inject(LocalStudy):
             vector_tokens = vectors * self._rows_of_vector * self._row_tokens
             tokens = len(unread_plain) * self._row_tokens + len(unread_cells) * vector_tokens
             readings = len(unread_plain) + len(unread_cells)
-            progress(f"{readings} readings to make in {folder}")
+            progress(f"{count_text(readings, 'reading')} to make in {folder}")
             meter = Meter(tokens, readings, progress, "readings")
             for group in self._plain_groups(unread_plain):
                 self._read_plain(group)

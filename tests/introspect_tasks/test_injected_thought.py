@@ -146,7 +146,10 @@ def test_a_model_that_cannot_be_steered_is_refused_with_what_works(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dose": 0}, "dose must be a number above 0, such as .5; got 0"),
+        ({"dose": 0}, "dose must be a number above 0 and at most 100, such as .5; got 0"),
+        ({"dose": 101}, "at most 100, such as .5; got 101"),
+        ({"dose": float("inf")}, "at most 100, such as .5; got inf"),
+        ({"dataset": "misspelt.jsonl"}, "row 'line-1': use must be concept or base, got 'Base'"),
         ({"dose": float("nan")}, "dose must be a number above 0"),
         ({"block": -1}, "block must be a whole number from 0, or left out; got -1"),
         ({"temperature": 0}, "temperature must be a number above 0, since replies are sampled"),
@@ -157,6 +160,7 @@ def test_a_wrong_argument_is_one_line(
     arguments: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "base.jsonl").write_text('{"word": "rain", "use": "base"}\n')
+    (tmp_path / "misspelt.jsonl").write_text('{"word": "rain", "use": "Base"}\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PWD", str(tmp_path))
     with pytest.raises(InputError, match=message):
@@ -171,3 +175,15 @@ def test_a_file_of_own_words_is_asked(run_task: Any, tmp_path: Path) -> None:
     log = run_task(TASK, subject, tmp_path, model_roles=GRADED, task_args=arguments)
     assert metrics_of(log)["names"] == 1
     assert [sample.metadata["word"] for sample in log.samples] == ["glacier", "violin"]
+
+
+def test_a_word_in_several_rows_is_one_sample_and_the_log_says_so(
+    run_task: Any, tmp_path: Path
+) -> None:
+    words = tmp_path / "words.jsonl"
+    words.write_text('{"word": "rain"}\n{"word": " Rain"}\n{"word": "fog"}\n{"word": "fog"}\n')
+    arguments = {"dataset": str(words)}
+    log = run_task(TASK, "planted/ada", tmp_path, model_roles=GRADED, task_args=arguments)
+    assert [sample.metadata["word"] for sample in log.samples] == ["rain", "fog"]
+    reason = "2 of 4 rows set aside; its word is that of an earlier row"
+    assert log.eval.metadata["set_aside"] == reason

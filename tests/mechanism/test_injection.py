@@ -248,11 +248,26 @@ def test_a_template_that_asks_the_clock_gets_the_same_day_in_every_turn() -> Non
     assert conversation.text.startswith("26 July 2024")
 
 
-@pytest.mark.parametrize("doses", [(0.0,), (float("nan"),), (-1.0, 0.5), ()])
-def test_a_dose_that_is_none_is_refused_in_one_line(doses: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="a dose is above 0|a finite number") as error:
+@pytest.mark.parametrize(
+    ("doses", "message"),
+    [
+        ((0.0,), r"at most 100, got --doses 0: take --doses \.5,1$"),
+        ((-1.0, 0.5), "at most 100, got --doses -1: take"),
+        ((0.5, 101.0), "at most 100, got --doses 101: take"),
+        ((1e300,), r"at most 100, got --doses 1e\+300: take"),
+        ((float("nan"),), "a finite number"),
+        ((), "--doses is empty"),
+        ((0.5, 0.5000000001), r"0\.5 and 0\.5000000001 are both written 0\.5: give doses that"),
+    ],
+)
+def test_a_dose_that_is_none_is_refused_in_one_line(doses: tuple[float, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
         Inject(model="tests/organism", doses=doses)
-    assert str(error.value).count("got ") == 1
+    assert str(error.value).count("got ") <= 1
+
+
+def test_a_dose_twice_is_read_once() -> None:
+    assert Inject(model="tests/organism", doses=(1.0, 0.5, 1.0)).doses == (0.5, 1.0)
 
 
 def test_concepts_of_several_tokens_are_left_out_and_too_few_are_refused(tmp_path: Path) -> None:
@@ -267,6 +282,106 @@ def test_concepts_of_several_tokens_are_left_out_and_too_few_are_refused(tmp_pat
     vars(study)["judge"] = plain_llama()
     with pytest.raises(ValueError, match="2 concepts .* give shorter and commoner words"):
         _ = study.words
+
+
+def study_of_words(tmp_path: Path, rows: list[dict[str, Any]], **options: Any) -> Inject:
+    """A study of the plain model with words of one's own."""
+    file = tmp_path / "words.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    study = Inject(model="tests/organism", concepts=str(file), out=str(tmp_path / "o"), **options)
+    vars(study)["judge"] = plain_llama()
+    return study
+
+
+@pytest.mark.parametrize("repeat", ["{}", " {} ", "{}\u00a0"])
+def test_a_word_in_several_rows_is_one_concept_and_the_plan_says_so(
+    repeat: str, tmp_path: Path
+) -> None:
+    words = CONCEPTS[:4]
+    rows = [{"word": word} for word in words]
+    rows += [{"word": repeat.format(word.upper())} for word in words[:2]]
+    study = study_of_words(tmp_path, rows, layers=str(BLOCK), doses=(1.0,), notes=1)
+    assert study.words.concepts == tuple(words)
+    first_words = ", ".join(word.upper() for word in words[:2])
+    assert f"Left out, as repeated: 2 rows ({first_words})" in study.needs_lines
+
+
+def test_a_word_that_is_concept_and_base_is_no_base(tmp_path: Path) -> None:
+    rows = [{"word": word} for word in CONCEPTS[:3]]
+    rows += [{"word": word, "use": "base"} for word in (*BASE[:3], CONCEPTS[0].title())]
+    study = study_of_words(tmp_path, rows, layers=str(BLOCK), doses=(1.0,), notes=1)
+    assert study.words.base == tuple(BASE[:3])
+    line = f"Left out of the base, as concepts too: 1 row ({CONCEPTS[0].title()})"
+    assert line in study.needs_lines
+
+
+def test_a_base_of_concepts_alone_is_refused_with_the_reason(tmp_path: Path) -> None:
+    rows = [{"word": word, "use": use} for word in CONCEPTS[:3] for use in ("concept", "base")]
+    study = study_of_words(tmp_path, rows)
+    with pytest.raises(ValueError, match=r"3 concepts and 0 base words .*as concepts too: 3 rows"):
+        _ = study.words
+
+
+def test_a_base_of_bundled_words_has_no_concept(tmp_path: Path) -> None:
+    study = study_of_words(tmp_path, [{"word": f" {word}"} for word in BASE[:4]])
+    assert study.words.concepts == tuple(BASE[:4])
+    assert study.words.base == tuple(BASE[4:])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"word": "ocean", "use": "concpt"},
+            "row 'line-2': use must be concept or base, got 'concpt';",
+        ),
+        ({"word": "ocean", "use": "Base"}, "got 'Base'; did you mean base?"),
+        ({"word": "ocean", "use": 1}, "use must be concept or base, got 1"),
+        ({"word": "oc\nean"}, r"row 'line-2': word 'oc\\nean' holds a line break"),
+        ({"word": "oc\u2028ean"}, "holds a line break"),
+    ],
+)
+def test_a_row_of_words_that_cannot_be_used_is_one_line(
+    row: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        _ = study_of_words(tmp_path, [{"word": "fire", "use": None}, row]).words
+    assert "\n" not in str(error.value)
+
+
+def test_a_limit_that_leaves_too_few_concepts_is_what_the_error_names(tmp_path: Path) -> None:
+    study = study_of_words(tmp_path, [{"word": word} for word in CONCEPTS[:4]], limit=2)
+    with pytest.raises(
+        ValueError, match=r"^--limit 2 leaves 2 concepts; .* give a larger --limit$"
+    ):
+        _ = study.words
+    study = study_of_words(tmp_path, [{"word": CONCEPTS[0]}])
+    with pytest.raises(ValueError, match="^1 concept and [0-9]+ base words .* are one token"):
+        _ = study.words
+
+
+def test_a_list_of_words_that_is_no_table_gets_a_word_as_the_example(tmp_path: Path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("ocean\nfire\n")
+    with pytest.raises(ValueError, match='such as {"word": "ocean"}'):
+        _ = Inject(model="tests/organism", concepts=str(file)).table
+
+
+@pytest.mark.parametrize("where", ["earlier", "sentence"])
+def test_a_context_too_short_for_a_note_and_its_question_is_refused_before_the_work(
+    where: str, tmp_path: Path
+) -> None:
+    study = Inject(
+        model="tests/organism", where=where, layers=str(BLOCK), doses=(1.0,), notes=1,
+        limit=3, out=str(tmp_path),
+    )  # fmt: skip
+    judge = plain_llama()
+    vars(study)["judge"] = judge
+    judge.model.config.max_position_embeddings = 64
+    with pytest.raises(ValueError, match="reads at most 64 tokens, and the longest note .* has"):
+        study.plan()
+    judge.model.config.max_position_embeddings = study._longest_reading
+    assert study.plan().lines
 
 
 def test_vectors_have_unit_length_and_the_same_seed_gives_the_same_controls() -> None:

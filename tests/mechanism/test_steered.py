@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 from selfprobe.errors.inspect_private import PrerequisiteError  # noqa: E402
 from selfprobe.mechanism.steered import DEFAULT_DEPTH, Steering  # noqa: E402
 from selfprobe.probes.fit import Probe  # noqa: E402
+from selfprobe.probes.model import fingerprint  # noqa: E402
 from selfprobe.probes.probe_file import Card, save_probe  # noqa: E402
 
 from .organisms import BLOCK, saved  # noqa: E402
@@ -91,6 +92,25 @@ def test_a_concept_and_a_probe_file_are_vectors(folder: Path) -> None:
     [
         ({"dose": "much"}, "dose and block are numbers"),
         ({"dose": float("nan")}, "a dose is a finite number"),
+        ({"dose": "1e400", "vector": "random:1"}, "a dose is a finite number from -100 to 100"),
+        ({"dose": 1e300, "vector": "random:1"}, r"-100 to 100, .*; got 1e\+300"),
+        ({"dose": -101, "vector": "random:1"}, "from -100 to 100, .*; got -101"),
+        ({"dose": True, "vector": "random:1"}, "dose and block are numbers: got dose=True"),
+        ({"dose": 1, "vector": "random:1", "block": 1.7}, "a whole number; got block=1.7"),
+        ({"dose": 1, "vector": "random:1", "block": "inf"}, "a whole number; got block=inf"),
+        ({"dose": 1, "vector": "random:1", "block": True}, "numbers: got block=True"),
+        ({"dose": 1, "vector": "random:²"}, "a random vector has a seed, .* got random:²"),
+        ({"dose": 1, "vector": "random:" + "9" * 5000}, "a random vector has a seed"),
+        ({"dose": 1, "vector": "concept:"}, "a concept is a word or phrase on one line"),
+        ({"dose": 1, "vector": "concept: "}, "a concept is a word or phrase on one line"),
+        ({"dose": 1, "vector": "concept:a\nb"}, r"got concept:'a\\nb'"),
+        ({"dose": 1, "vector": "random:1", "other_model": "yes"}, "must be true or false, got yes"),
+        ({"dose": 0, "vector": "gone.probe"}, "no probe file"),
+        ({"dose": 0, "vector": "random:x"}, "a random vector has a seed"),
+        ({"dose": 0, "block": 9, "vector": "random:1"}, r"blocks 0\.\.3, got block=9"),
+        ({"dose": 0, "block": 9}, r"blocks 0\.\.3, got block=9"),
+        ({"block": 9}, r"blocks 0\.\.3, got block=9"),
+        ({"other_modle": True}, r"did you mean other_model\?"),
         ({"dose": 1, "block": 9, "vector": "random:1"}, r"blocks 0\.\.3, got block=9"),
         ({"dose": 1, "vector": "random:x"}, "a random vector has a seed"),
         ({"dose": 1, "vector": "gone.probe"}, "no probe file"),
@@ -98,12 +118,48 @@ def test_a_concept_and_a_probe_file_are_vectors(folder: Path) -> None:
         ({"vector": "random:1"}, "vector=random:1 without a dose adds nothing: give -M dose=.5"),
         ({"blok": 20}, r"-M blok: steered/… has no such argument; did you mean block\?"),
         ({"vecter": "random:1"}, r"did you mean vector\?"),
-        ({"layer": 3}, r"argument 'layer'. Model arguments \(-M\) are vector, dose, block, and"),
+        (
+            {"layer": 3},
+            r"argument 'layer'. Model arguments \(-M\) are vector, dose, block, other_model, and",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line(folder: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(PrerequisiteError, match=message):
         handle(folder, **settings)
+
+
+@pytest.mark.parametrize(
+    "steer",
+    [{"vector": "random:1", "block": 1.5}, {"block": 9}, {"vector": "gone.probe"}, {"dose": 1e9}],
+)
+def test_a_call_s_own_setting_is_checked_at_any_dose(folder: Path, steer: dict[str, Any]) -> None:
+    config = CONFIG.merge(GenerateConfig(extra_body={"steer": {"dose": 0, **steer}}))
+    with pytest.raises(PrerequisiteError, match="whole number|got block=9|no probe file|-100 to"):
+        logprobs_of(handle(folder), config)
+
+
+def test_a_dose_of_0_with_a_vector_logs_the_block(folder: Path) -> None:
+    block = int(DEFAULT_DEPTH * 4)
+    _, note = logprobs_of(handle(folder, dose=0, vector="random:7"))
+    assert note == {"vector": "random:7", "dose": 0.0, "block": block}
+
+
+def test_a_concept_of_a_model_without_a_chat_template_is_one_line(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "untemplated")
+    steered = handle(folder, dose=1, vector="random:1")
+    steered.api.tokenizer.chat_template = None  # type: ignore[attr-defined]
+    with pytest.raises(PrerequisiteError, match="untemplated has no chat template, in which conc"):
+        handle(folder, dose=1, vector="concept:ocean")
+
+
+def test_a_concept_that_the_template_refuses_is_one_line(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "refuses")
+    steered = handle(folder, dose=1, vector="random:1")
+    template = "{{ raise_exception('no turns here') }}"
+    steered.api.tokenizer.chat_template = template  # type: ignore[attr-defined]
+    with pytest.raises(PrerequisiteError, match="^concept:ocean: .*no turns here"):
+        handle(folder, dose=1, vector="concept:ocean")
 
 
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
@@ -142,12 +198,13 @@ def test_a_model_without_a_vector_says_once_that_it_is_the_plain_one(
     assert warned in caplog.text and "-M dose=0 where the plain model is meant" in caplog.text
 
 
-def probe_file(folder: Path, width: int) -> Path:
+def probe_file(folder: Path, width: int, *, model: str = "m", revision: str = "r") -> Path:
     """A probe of the block `BLOCK`, as `probe run` and `awareness inside --save` write it."""
     direction = np.random.default_rng(0).standard_normal(width)
     zeros = np.zeros(width)
     probe = Probe("supervised", BLOCK, "both", direction, 0.0, zeros, zeros + 1, "labels", 1.0)
-    card = Card("m", "r", "t", "float32", "mine", "h", "strict", 0, ("g",), 2, {"f1": 0.5}, "0.3.0")
+    training = ("mine", "h", "strict", 0, ("g",), 2, {"f1": 0.5}, "0.3.0")
+    card = Card(model, revision, "t", "float32", *training)
     file = folder / "direction.safetensors"
     save_probe(file, probe, card)
     return file
@@ -157,7 +214,7 @@ def probe_file(folder: Path, width: int) -> Path:
 def test_a_task_runs_under_a_probe_s_direction_and_its_log_says_which(
     task: str, folder: Path, tmp_path: Path
 ) -> None:
-    vector = str(probe_file(tmp_path, 64))
+    vector = str(probe_file(tmp_path, 64, revision=fingerprint(folder)))
     (log,) = eval(
         task,
         model=f"steered/{folder}",
@@ -205,4 +262,32 @@ def word_number(sample: Any) -> int:
 
 def test_a_direction_of_another_width_is_one_line(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError, match="has 8 numbers, and the states .* have 64"):
-        handle(folder, dose=1, vector=str(probe_file(tmp_path, 8)))
+        handle(folder, dose=1, vector=str(probe_file(tmp_path, 8, model=str(folder))))
+
+
+def test_a_probe_of_another_model_is_refused_and_taken_where_that_is_asked_for(
+    folder: Path, tmp_path: Path
+) -> None:
+    vector = str(probe_file(tmp_path, 64, model="org/base", revision="abc"))
+    for dose in (0, 0.5):
+        with pytest.raises(
+            PrerequisiteError,
+            match=rf"was saved from org/base \(abc\), not from {folder} \(local-[0-9a-f]+\): .* "
+            "add -M other_model=true$",
+        ):
+            handle(folder, dose=dose, vector=vector)
+    taken = handle(folder, dose=0.5, vector=vector, other_model=True)
+    assert logprobs_of(taken)[1] == {"vector": vector, "dose": 0.5, "block": BLOCK}
+    unnamed = str(probe_file(tmp_path, 64, model="", revision=""))
+    with pytest.raises(PrerequisiteError, match="was saved from arrays of no named model"):
+        handle(folder, dose=0.5, vector=unnamed)
+
+
+def test_a_probe_of_another_revision_warns_and_of_the_same_weights_does_not(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    same_weights = probe_file(tmp_path, 64, model="a/name", revision=fingerprint(folder))
+    assert handle(folder, dose=0.5, vector=str(same_weights))
+    assert "was saved from" not in caplog.text
+    assert handle(folder, dose=0.5, vector=str(probe_file(tmp_path, 64, model=str(folder))))
+    assert f"was saved from {folder} at revision r, and this is revision local-" in caplog.text

@@ -263,8 +263,22 @@ def test_a_template_that_would_let_the_model_think_says_what_to_type() -> None:
         "the model would begin to think; --template-arg enable_thinking=false reads it after an "
         "empty thought"
     )
-    for is_thinking in (True, False):
-        assert thinking_note(tokenizer, Chat("", {"enable_thinking": is_thinking})) == ""
+    assert thinking_note(tokenizer, Chat("", {"enable_thinking": True})) == (
+        "Thinking: the chat template takes enable_thinking, and with enable_thinking=true an answer "
+        "is read where the model would begin to think; --template-arg enable_thinking=false reads "
+        "it after an empty thought"
+    )
+    assert thinking_note(tokenizer, Chat("", {"enable_thinking": False})) == ""
+
+
+@pytest.mark.parametrize("value", ["maybe", 1, 0, None, "False", [False]])
+def test_a_switch_of_thinking_that_is_no_boolean_is_refused(value: object) -> None:
+    tokenizer = byte_tokenizer(template_with_user_turn("{{ m.content }}", THINKING_ENDING))
+    chat = Chat("", {"enable_thinking": value})
+    with pytest.raises(
+        ValueError, match="--template-arg enable_thinking must be true or false, got"
+    ):
+        local_model(None, tokenizer, name="m", revision="r", chat=chat)
 
 
 @pytest.mark.parametrize(
