@@ -45,7 +45,7 @@ class Case:
 
     suite: str
     group: str
-    """The run's task, or COMPLETE_SUITE."""
+    """The task and its models, or COMPLETE_SUITE; with the name it is JUnit's identity of a case."""
     name: str
     """The metric, or the run."""
     kind: CaseKind

@@ -1,7 +1,7 @@
 """Which run of a baseline `selfprobe check` compares with which run of now, and why it refuses to."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,9 +84,14 @@ class BaselineRun:
         return most_epochs
 
     @property
+    def models(self) -> str:
+        """Name of the model, and of a target that is not it: "openai/a about openai/b"."""
+        return self.model + target_suffix(self.model, self.target)
+
+    @property
     def name(self) -> str:
         """Name for people: the task and its model."""
-        return f"{self.task} of {self.model}{target_suffix(self.model, self.target)}"
+        return f"{self.task} of {self.models}"
 
 
 Pair = tuple[BaselineRun, BaselineRun]
@@ -150,9 +155,11 @@ class RunMatches:
 
 
 def match_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> RunMatches:
-    """Match each earlier run with the current one of the same task, arguments and model; a single
-    other model counts.
+    """Match each earlier run with the current one of the same task, arguments and model; another
+    model, or another target, counts where it is the only one of all runs.
     """
+    is_single_model = _is_single(before, after, _models)
+    is_single_target = _is_single(before, after, _other_targets)
     pairs = list[Pair]()
     unpaired_before = list(before)
     unpaired_after = list(after)
@@ -166,10 +173,38 @@ def match_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> R
             if len(group.before) == len(group.after) == 1:
                 old = group.before[0]
                 new = group.after[0]
+                if old.model != new.model and not is_single_model:
+                    continue
+                if _has_other_target(old, new) and not is_single_target:
+                    continue
                 pairs.append((old, new))
                 unpaired_before.remove(old)
                 unpaired_after.remove(new)
     return RunMatches(pairs, unpaired_before, unpaired_after)
+
+
+def _models(runs: Sequence[BaselineRun]) -> set[str]:
+    return {run.model for run in runs}
+
+
+def _other_targets(runs: Sequence[BaselineRun]) -> set[str]:
+    """Targets that are not the model itself."""
+    return {run.target for run in runs if run.target != run.model}
+
+
+def _is_single(
+    before: Sequence[BaselineRun],
+    after: Sequence[BaselineRun],
+    names_in: Callable[[Sequence[BaselineRun]], set[str]],
+) -> bool:
+    """Whether there is no more than one such name before and one now: one may replace the other."""
+    return len(names_in(before)) <= 1 and len(names_in(after)) <= 1
+
+
+def _has_other_target(old: BaselineRun, new: BaselineRun) -> bool:
+    """Whether the targets differ and are not the models themselves."""
+    are_about_themselves = old.target == old.model and new.target == new.model
+    return old.target != new.target and not are_about_themselves
 
 
 @dataclass

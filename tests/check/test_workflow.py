@@ -185,6 +185,11 @@ def test_runs_that_the_baseline_would_not_be_compared_with_are_refused_before_th
         (ada, both, "kth_word of planted/bob: the baseline lacks it and has planted/ada; "),
         (both, ada, "kth_word of planted/bob: the baseline has it and --run lacks it; "),
         (both, others, "kth_word of planted/cyn: the baseline lacks it and has planted/ada, "),
+        (
+            both,
+            ["--model", "planted/zed,planted/bob"],
+            "kth_word of planted/zed: the baseline lacks it",
+        ),
         (ada, [*ada, "-T", "k=2"], "asked with other task arguments: k was left out and is 2"),
         ([*ada, "-T", "k=2"], ada, "asked with other task arguments: k was 2 and is left out"),
         (ada, [*bob, "-T", "k=2"], "asked with other task arguments: k was left out and is 2"),
