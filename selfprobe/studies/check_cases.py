@@ -16,10 +16,11 @@ from selfprobe.text.safe import clean
 
 
 class ExitStatus(IntEnum):
-    """Exit statuses; 2 is the command line's."""
+    """Exit statuses."""
 
     GOOD = 0
     WORSE = 1
+    WRONG_COMMAND = 2
     INCOMPLETE = 3
     CANNOT_TELL = 4
 
