@@ -17,6 +17,7 @@ from selfprobe.logs import logs_in, readable_logs
 from selfprobe.solvers.observe import parse_arms, parse_example_count
 from selfprobe.studies.check_baseline_file import (
     is_baseline,
+    is_log_place,
     read_baseline,
     refuse_other_than_json,
     save_baseline,
@@ -155,6 +156,12 @@ class Check(Study):
         if self.against and is_baseline(self.against):
             raise InputError(
                 f"{self.against} is a baseline, and --against takes logs: --baseline {self.against}"
+            )
+        if self.baseline and is_log_place(self.baseline):
+            kind = "a folder" if Path(self.baseline).is_dir() else "a log"
+            raise InputError(
+                f"{self.baseline} is {kind}, and --baseline takes a .json file of --save: "
+                f"--against {self.baseline}"
             )
         if self.baseline and self.against:
             raise InputError("--baseline and --against are both what was before; give one of them")

@@ -238,6 +238,12 @@ def _verdict_detail(row: MetricChange, change: Change, smallest: float) -> str:
         if excluding_items is not None and excluding_items > estimate.n:
             unit = plural(estimate.unit)
             return f"needs {excluding_items:,} {unit} that change as little"
+        if _leans_to_one_side(change, smallest):
+            # What is in question is a change as large as this, not one of the smallest size.
+            if row.needed_as_large is None or row.needed_as_large <= estimate.n:
+                return ""
+            unit = plural(estimate.unit)
+            return f"needs {row.needed_as_large:,} {unit} to show a change as large"
         if row.needed is not None and row.needed > estimate.n:
             needed = f"{row.needed:,}" if row.needed < 10**9 else "more than a billion"
             return f"needs {needed} {plural(estimate.unit)}"
@@ -245,6 +251,15 @@ def _verdict_detail(row: MetricChange, change: Change, smallest: float) -> str:
     if is_unscored_share and row.verdict is not ChangeVerdict.WORSE:
         return ""
     return row.why
+
+
+def _leans_to_one_side(change: Change, smallest: float) -> bool:
+    """Whether a change is larger than the smallest, and one as large the other way is excluded."""
+    size = abs(change.estimate.value)
+    opposite_bound = -change.estimate.low
+    if change.estimate.value < 0:
+        opposite_bound = change.estimate.high
+    return size > smallest and opposite_bound < size
 
 
 def _short(value: float, digits: int = 2) -> str:

@@ -76,6 +76,8 @@ class MetricChange:
     """Number of items that show a change of the smallest size with 80 % power; None where that is
     not known.
     """
+    needed_as_large: int | None = None
+    """Number of items that show a change as large as this one."""
     power: float = math.nan
     """Probability that such a change is shown here."""
 
@@ -135,7 +137,18 @@ def with_verdict(
         verdict = ChangeVerdict.BETTER
     needed = change.needed(smallest, tests=tests)
     power = change.power(smallest, tests=tests)
-    return replace(row, verdict=verdict, p_holm=p_holm, needed=needed, power=power, why=reason)
+    needed_as_large = None
+    if abs(change.estimate.value) > smallest:
+        needed_as_large = change.needed(abs(change.estimate.value), tests=tests)
+    return replace(
+        row,
+        verdict=verdict,
+        p_holm=p_holm,
+        needed=needed,
+        needed_as_large=needed_as_large,
+        power=power,
+        why=reason,
+    )
 
 
 def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float) -> Claim:

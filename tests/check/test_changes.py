@@ -113,6 +113,58 @@ def test_other_prompts_are_refused_and_prompts_of_which_some_are_left_are_not() 
     assert refusal(before, run(HALF, prompts=["b"])) == refusal(before, run(HALF)) == ""
 
 
+def test_other_model_arguments_are_said() -> None:
+    before = run(HALF, model_args={"access": 0.8, "provider": {"order": ["a"]}})
+    now = run(HALF, model_args={"access": 0.2, "provider": {"order": ["a"]}, "api_version": "2"})
+    run_pairs = pair_runs([before], [now])
+    assert run_pairs.notes == [
+        "quiz of m: asked with other model arguments: access was 0.8 and is 0.2, api_version was "
+        "left out and is '2'"
+    ]
+    pinned = run(HALF, model_args={"provider": {"order": ["b"]}})
+    [note] = pair_runs([run(HALF)], [pinned]).notes
+    assert note.endswith("provider was left out and is {'order': ['b']}")
+    assert not pair_runs([before], [before]).notes
+    with_key = run(HALF, model_args={"api_key": "sk-1234567890abcdef"})
+    assert "sk-1234567890abcdef" not in str(pair_runs([run(HALF)], [with_key]).notes)
+
+
+def test_equal_data_are_the_same_wherever_they_lie() -> None:
+    def on(dataset: str, data: str = "d") -> BaselineRun:
+        return run(HALF, args={"dataset": dataset}, data=data)
+
+    before = on("my.jsonl")
+    for now in (on("./my.jsonl"), on("/somewhere/my.jsonl"), run(HALF)):
+        run_pairs = pair_runs([before], [now])
+        assert len(run_pairs.pairs) == 1 and not run_pairs.refused and not run_pairs.notes
+    assert refusal(before, on("my.jsonl", "e")) == "another data set: its hash was d and is e"
+    assert refusal(before, on("other.jsonl", "e")) == "another data set: its hash was d and is e"
+    other_columns = refusal(before, on("./my.jsonl?question=title"))
+    assert "dataset was 'my.jsonl' and is './my.jsonl?question=title'" in other_columns
+    assert "dataset was 'my.jsonl'" in refusal(on("my.jsonl", ""), on("./my.jsonl", ""))
+
+
+def test_of_several_data_sets_each_is_compared_with_itself() -> None:
+    before = [run(HALF, data="d"), run(HALF, data="e", args={"dataset": "my.jsonl"})]
+    now = [run(HALF, data="d"), run(HALF, data="e", args={"dataset": "./my.jsonl"})]
+    for model in ("m", "z"):
+        moved = [replace(moved_run, model=model, target=model) for moved_run in reversed(now)]
+        run_pairs = pair_runs(before, moved)
+        assert {(old.data, new.data) for old, new in run_pairs.pairs} == {("d", "d"), ("e", "e")}
+        assert not run_pairs.refused
+
+
+def test_of_a_large_fall_that_is_not_shown_the_number_is_that_of_a_change_as_large() -> None:
+    [row] = changes_of([(run([1.0] * 5 + [0.0]), run([0.0] * 6))], smallest=0.05)
+    assert row.change is not None and row.needed_as_large == row.change.needed(5 / 6) == 14
+    assert verdict_text(row, 0.05) == (
+        "cannot tell a change of .05 (needs 14 items to show a change as large)"
+    )
+    as_small_as_noise = run([1.0, 0.0, 1.0, *HALF[3:12]])
+    [row] = changes_of([(run(HALF[:12]), as_small_as_noise)], smallest=0.05)
+    assert verdict_text(row, 0.05) == f"cannot tell a change of .05 (needs {row.needed:,} items)"
+
+
 def runs_of(*models: str, **fields: Any) -> list[BaselineRun]:
     return [run(HALF, model=model, target=model, **fields) for model in models]
 
