@@ -170,7 +170,7 @@ def runs_of(*models: str, **fields: Any) -> list[BaselineRun]:
 
 
 def test_of_several_models_each_needs_a_run_in_the_baseline() -> None:
-    cases = (
+    cases: tuple[tuple[list[str], list[str], list[str]], ...] = (
         (["a", "b"], ["z", "b"], ["b"]),
         (["a", "b"], ["a", "z"], ["a"]),
         (["a", "b"], ["z"], []),
