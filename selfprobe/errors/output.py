@@ -45,7 +45,7 @@ def destination(out: str) -> tuple[Any, str]:
     return file_system, inner_path
 
 
-def refuse_unwritable(out: str) -> None:
+def refuse_unwritable(out: str, option: str = "--out") -> None:
     """See before the work that a folder can be written; on this machine by a folder that is made
     there and removed.
 
@@ -60,7 +60,9 @@ def refuse_unwritable(out: str) -> None:
     try:
         _new_folder(nearest_folder).rmdir()
     except OSError as error:
-        raise InputError(f"cannot write to {out}: {_reason(error)}; give another --out") from None
+        raise InputError(
+            f"cannot write to {out}: {_reason(error)}; give another {option}"
+        ) from None
 
 
 def place(files: Mapping[str, bytes], out: str) -> None:

@@ -13,11 +13,11 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from selfprobe.data.prices import Cost
 from selfprobe.errors import IncomparableError, InputError
 from selfprobe.errors.arguments import INSPECT_NAME_BY_TASK, nearest_name_hint, unknown_names_fault
-from selfprobe.errors.output import place_file
 from selfprobe.logs import logs_in, readable_logs
 from selfprobe.solvers.observe import parse_arms, parse_example_count
 from selfprobe.studies.check_baseline_file import (
     is_baseline,
+    is_log_place,
     read_baseline,
     refuse_other_than_json,
     save_baseline,
@@ -27,7 +27,6 @@ from selfprobe.studies.check_cases import (
     Case,
     CheckResult,
     ExitStatus,
-    add_to_summary,
     bad_case,
     unasked_case,
 )
@@ -35,6 +34,11 @@ from selfprobe.studies.check_cells import scores_of
 from selfprobe.studies.check_draws import Draw, epoch_deals, item_draws, verdict_counts
 from selfprobe.studies.check_gate import GATE_HEADINGS, Gate
 from selfprobe.studies.check_logs import CheckedLogs, complete, read_logs
+from selfprobe.studies.check_outputs import (
+    refuse_unwritable_outputs,
+    write_refusal,
+    write_result,
+)
 from selfprobe.studies.check_pairs import BaselineRun
 from selfprobe.studies.check_tasks import RehearsedTask, expected_run, run_faults, task_faults
 from selfprobe.study import Plan, Study, Wave
@@ -153,8 +157,16 @@ class Check(Study):
             raise InputError(
                 f"{self.against} is a baseline, and --against takes logs: --baseline {self.against}"
             )
+        if self.baseline and is_log_place(self.baseline):
+            kind = "a folder" if Path(self.baseline).is_dir() else "a log"
+            raise InputError(
+                f"{self.baseline} is {kind}, and --baseline takes a .json file of --save: "
+                f"--against {self.baseline}"
+            )
         if self.baseline and self.against:
             raise InputError("--baseline and --against are both what was before; give one of them")
+        outputs = {"--junit": self.junit, "--save": self.save}
+        refuse_unwritable_outputs(outputs, adds_to_summary=self.github)
 
     def _refuse_options_without_effect(self) -> None:
         run_options = {
@@ -454,13 +466,17 @@ class Check(Study):
         self._write_files(result, annotations_to_stderr=as_json)
 
     def _write_files(self, result: "CheckResult", *, annotations_to_stderr: bool) -> None:
-        """Write a result for JUnit and GitHub where it was asked for."""
-        if self.junit:
-            place_file(result.junit(), self.junit)
-        if self.github:
-            for line in result.annotations():
-                echo(line, err=annotations_to_stderr)
-            add_to_summary(result.markdown())
+        write_result(
+            result,
+            self.junit,
+            github=self.github,
+            annotations_to_stderr=annotations_to_stderr,
+        )
+
+    @classmethod
+    def write_refusal(cls, values: Mapping[str, Any], error: Exception) -> None:
+        """Write for JUnit and GitHub that the command was refused."""
+        write_refusal(values, error)
 
     def _against_itself(self, logs: "CheckedLogs", as_json: bool) -> ExitStatus:
         """Say how often the epochs of runs differ from each other as a gate sees it."""

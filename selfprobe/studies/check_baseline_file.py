@@ -59,6 +59,12 @@ def is_baseline(path: str) -> bool:
     return isinstance(content, dict) and "baseline" in content
 
 
+def is_log_place(path: str) -> bool:
+    """Whether a path is a log of Inspect or a folder, not the file of a baseline."""
+    is_log = path.endswith(".eval") and Path(path).is_file()
+    return is_log or Path(path).is_dir()
+
+
 def unused_baseline_name() -> str:
     """Name of a file to save a baseline in that is not there: a remedy replaces no file."""
     number = 1
@@ -81,8 +87,9 @@ def read_baseline(path: str) -> list[BaselineRun]:
         content = json.loads(text, parse_constant=_refuse_constant)
     except InputError as error:
         if isinstance(error.__cause__, FileNotFoundError):
+            new_path = path if path.endswith(".json") else unused_baseline_name()
             raise InputError(
-                f"there is no baseline {path}; save one: selfprobe check LOGS --save {path}"
+                f"there is no baseline {path}; save one: selfprobe check LOGS --save {new_path}"
             ) from None
         raise
     except (ValueError, RecursionError) as error:
@@ -95,10 +102,10 @@ def read_baseline(path: str) -> list[BaselineRun]:
         or not isinstance(content.get("runs"), list)
     ):
         raise InputError(f"{path} is no baseline of selfprobe check{remedy}")
-    if content["baseline"] != 1:
+    form = content["baseline"]
+    if type(form) is not int or form != 1:  # JSON's true equals 1 in Python
         raise InputError(
-            f"{path} is a baseline of form {content['baseline']}, this selfprobe reads form "
-            f"1{remedy}"
+            f"{path} is a baseline of form {form}, this selfprobe reads form 1{remedy}"
         )
     try:
         runs = TypeAdapter(list[BaselineRun]).validate_json(

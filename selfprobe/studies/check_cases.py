@@ -16,10 +16,11 @@ from selfprobe.text.safe import clean
 
 
 class ExitStatus(IntEnum):
-    """Exit statuses; 2 is the command line's."""
+    """Exit statuses."""
 
     GOOD = 0
     WORSE = 1
+    WRONG_COMMAND = 2
     INCOMPLETE = 3
     CANNOT_TELL = 4
 
@@ -45,7 +46,7 @@ class Case:
 
     suite: str
     group: str
-    """The run's task, or COMPLETE_SUITE."""
+    """The task and its models, or COMPLETE_SUITE; with the name it is JUnit's identity of a case."""
     name: str
     """The metric, or the run."""
     kind: CaseKind

@@ -10,7 +10,7 @@ import numpy as np
 from selfprobe.logs.judged import FAILED, NO_SCORE
 from selfprobe.logs.reducers import MEAN, reduced
 from selfprobe.stats.estimate import FloatArray
-from selfprobe.studies.check_pairs import BaselineRun, Pair, distinct_names, keys_of
+from selfprobe.studies.check_pairs import BaselineRun, Pair, distinct_names, keys_of, target_suffix
 
 Cell = tuple[str, str]
 """An item and a key."""
@@ -84,6 +84,7 @@ class TurnedCell:
 
     task: str
     model: str
+    target: str
     item: str
     key: str
     right: bool
@@ -92,11 +93,15 @@ class TurnedCell:
     """Most frequent answer before; "" where none is kept."""
     now: str
 
-    def __str__(self) -> str:
+    def line(self, *, names_models: bool) -> str:
+        """A line for people; the models stand in it where other runs have other ones."""
         turn = "wrong → right" if self.right else "right → wrong"
         old_answer = f'"{self.was}"' if self.was else "no answer kept"
         new_answer = f'"{self.now}"' if self.now else "no answer kept"
-        return f"{self.task} {self.item} {self.key}  {turn}: {old_answer} → {new_answer}"
+        run_name = self.task
+        if names_models:
+            run_name = f"{self.task} of {self.model}{target_suffix(self.model, self.target)}"
+        return f"{run_name} {self.item} {self.key}  {turn}: {old_answer} → {new_answer}"
 
 
 RIGHT_OR_WRONG = frozenset({0.0, 0.5, 1.0})
@@ -124,6 +129,7 @@ def turned_cells(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Tur
                     turned_cell = TurnedCell(
                         task=task_name,
                         model=new.model,
+                        target=new.target,
                         item=item,
                         key=key,
                         right=bool(new_sign > 0),

@@ -94,8 +94,10 @@ class Gate:
 
     def result(self) -> CheckResult:
         """The result in the form that every output takes."""
-        has_several_models = len({row.model for row in self.rows}) > 1
-        row_cases = [self.case(row, names_model=has_several_models) for row in self.rows]
+        has_several_models = len({row.models for row in self.rows}) > 1
+        is_about_another = any(row.target != row.model for row in self.rows)
+        names_models = has_several_models or is_about_another
+        row_cases = [self.case(row, names_models=names_models) for row in self.rows]
         verdict_counts = Counter(row.verdict for row in self.rows)
         count_texts = [f"{count} {verdict}" for verdict, count in verdict_counts.items()]
 
@@ -108,7 +110,7 @@ class Gate:
                 bad_cases.append(bad_case(run_name, f"{word}: {reason}", len(GATE_HEADINGS)))
 
         cells = turned_cells(self.paired.pairs, self.lower)
-        notes = [*_turned_notes(cells), *self.paired.notes]
+        notes = [*_turned_notes(cells, names_models=names_models), *self.paired.notes]
         if ChangeVerdict.WORSE in verdict_counts:
             notes.append(FALSE_ALARM_NOTE)
         fields = {
@@ -127,7 +129,7 @@ class Gate:
             fields=fields,
         )
 
-    def case(self, row: MetricChange, *, names_model: bool) -> Case:
+    def case(self, row: MetricChange, *, names_models: bool) -> Case:
         """A metric: worse is a failure, cannot tell skipped unless strict."""
         kind_by_verdict = {
             ChangeVerdict.WORSE: CaseKind.FAILURE,
@@ -136,11 +138,14 @@ class Gate:
         change_words = change_text(row)
         size_words = f"n {row.change.estimate.n}" if row.change else ""
         verdict_words = verdict_text(row, self.smallest)
-        model_column = [row.model] if names_model else []
+        run_name = f"{row.task} of {row.models}"
+        model_column = [row.models] if names_models else []
+        summary_name = run_name if names_models else row.task
         values_words, bracket, interval_words = change_words.partition(" [")
         field_names = (
             "task",
             "model",
+            "target",
             "metric",
             "verdict",
             "why",
@@ -150,14 +155,14 @@ class Gate:
             "power",
         )
         return Case(
-            suite=f"{row.task} of {row.model}",
-            group=row.task,
+            suite=run_name,
+            group=run_name,
             name=row.metric,
             kind=kind_by_verdict.get(row.verdict, CaseKind.GOOD),
             text=f"{change_words} {size_words} {verdict_words}".strip(),
             line=(row.task, *model_column, row.metric, change_words, size_words, verdict_words),
             row=(
-                row.task,
+                summary_name,
                 row.metric,
                 values_words,
                 f"{bracket.strip()}{interval_words}",
@@ -168,9 +173,10 @@ class Gate:
         )
 
 
-def _turned_notes(cells: Sequence[TurnedCell]) -> list[str]:
+def _turned_notes(cells: Sequence[TurnedCell], *, names_models: bool) -> list[str]:
     """A line for each of the first cells that turned, and how many there are in all."""
-    notes = [str(cell) for cell in cells[:MOST_LISTED_CELLS]]
+    listed_cells = cells[:MOST_LISTED_CELLS]
+    notes = [cell.line(names_models=names_models) for cell in listed_cells]
     if len(cells) > MOST_LISTED_CELLS:
         right_count = sum(cell.right for cell in cells)
         totals = f"{len(cells) - right_count} right → wrong, {right_count} wrong → right in all"
@@ -232,6 +238,12 @@ def _verdict_detail(row: MetricChange, change: Change, smallest: float) -> str:
         if excluding_items is not None and excluding_items > estimate.n:
             unit = plural(estimate.unit)
             return f"needs {excluding_items:,} {unit} that change as little"
+        if _leans_to_one_side(change, smallest):
+            # What is in question is a change as large as this, not one of the smallest size.
+            if row.needed_as_large is None or row.needed_as_large <= estimate.n:
+                return ""
+            unit = plural(estimate.unit)
+            return f"needs {row.needed_as_large:,} {unit} to show a change as large"
         if row.needed is not None and row.needed > estimate.n:
             needed = f"{row.needed:,}" if row.needed < 10**9 else "more than a billion"
             return f"needs {needed} {plural(estimate.unit)}"
@@ -239,6 +251,15 @@ def _verdict_detail(row: MetricChange, change: Change, smallest: float) -> str:
     if is_unscored_share and row.verdict is not ChangeVerdict.WORSE:
         return ""
     return row.why
+
+
+def _leans_to_one_side(change: Change, smallest: float) -> bool:
+    """Whether a change is larger than the smallest, and one as large the other way is excluded."""
+    size = abs(change.estimate.value)
+    opposite_bound = -change.estimate.low
+    if change.estimate.value < 0:
+        opposite_bound = change.estimate.high
+    return size > smallest and opposite_bound < size
 
 
 def _short(value: float, digits: int = 2) -> str:

@@ -42,9 +42,7 @@ class CheckedLogs:
         for log, count in Counter(self.replaced.values()).items():
             run = run_by_log[log]
             file_name = log.rpartition("/")[2]
-            notes.append(
-                f"{run.task} of {run.model}: {file_name} counts; {other_runs_text(count)} left out"
-            )
+            notes.append(f"{run.name}: {file_name} counts; {other_runs_text(count)} left out")
         return notes
 
     def settings_notes(self) -> list[str]:
@@ -54,9 +52,9 @@ class CheckedLogs:
         """
         settings_counts = defaultdict[tuple[str, str], Counter[str]](Counter)
         for run in self.runs:
-            settings_counts[run.task, run.model].update(run.applied_settings)
+            settings_counts[run.task, run.models].update(run.applied_settings)
         notes = list[str]()
-        for (task, model), counts in settings_counts.items():
+        for (task, models), counts in settings_counts.items():
             if len(counts) < 2:
                 continue
             parts = list[str]()
@@ -64,7 +62,7 @@ class CheckedLogs:
                 parts.append(f"{count_text(count, 'sample')} with {settings.replace('; ', ' or ')}")
             if len(counts) > MOST_LISTED_SETTINGS:
                 parts.append(f"and {len(counts) - MOST_LISTED_SETTINGS} further ways")
-            notes.append(f"{task}  {model} was not always asked alike: {'; '.join(parts)}")
+            notes.append(f"{task}  {models} was not always asked alike: {'; '.join(parts)}")
         return notes
 
     def comparable_runs(self, largest_unscored: float) -> tuple[list[BaselineRun], dict[str, str]]:

@@ -16,7 +16,7 @@ from selfprobe.stats.estimate import holm
 from selfprobe.stats.paired import Change
 from selfprobe.stats.paired import change as mean_change
 from selfprobe.studies.check_cells import Cell, CellValues, shared_cells, values_at
-from selfprobe.studies.check_pairs import BaselineRun, Pair, distinct_names
+from selfprobe.studies.check_pairs import BaselineRun, Pair, distinct_names, target_suffix
 from selfprobe.text.safe import concealed
 
 UNNAMED_SCORE = "score"
@@ -58,6 +58,8 @@ class MetricChange:
     (k=2)".
     """
     model: str
+    target: str
+    """The model that the predictions are about; the model itself as a rule."""
     metric: str
     """Name: "skill", "accuracy", another suite's scorer, or "unscored", "reasoned", "asked"."""
     change: Change | None
@@ -74,8 +76,15 @@ class MetricChange:
     """Number of items that show a change of the smallest size with 80 % power; None where that is
     not known.
     """
+    needed_as_large: int | None = None
+    """Number of items that show a change as large as this one."""
     power: float = math.nan
     """Probability that such a change is shown here."""
+
+    @property
+    def models(self) -> str:
+        """Name of the model, and of a target that is not it."""
+        return self.model + target_suffix(self.model, self.target)
 
 
 def changes_of(
@@ -128,7 +137,18 @@ def with_verdict(
         verdict = ChangeVerdict.BETTER
     needed = change.needed(smallest, tests=tests)
     power = change.power(smallest, tests=tests)
-    return replace(row, verdict=verdict, p_holm=p_holm, needed=needed, power=power, why=reason)
+    needed_as_large = None
+    if abs(change.estimate.value) > smallest:
+        needed_as_large = change.needed(abs(change.estimate.value), tests=tests)
+    return replace(
+        row,
+        verdict=verdict,
+        p_holm=p_holm,
+        needed=needed,
+        needed_as_large=needed_as_large,
+        power=power,
+        why=reason,
+    )
 
 
 def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float) -> Claim:
@@ -196,7 +216,13 @@ def _undecided_rows(
         if old_rates.any() or new_rates.any():
             rate_change = mean_change(old_rates, new_rates, clusters, unit=_unit(new))
             yield MetricChange(
-                new.task, new.model, metric, rate_change, lower_is_better=True, why=reason
+                new.task,
+                new.model,
+                new.target,
+                metric,
+                rate_change,
+                lower_is_better=True,
+                why=reason,
             )
 
     changed_asking = _changed_asking(old, new)
@@ -205,7 +231,13 @@ def _undecided_rows(
         is_same_model = old.model == new.model and has_same_arguments
         verdict = ChangeVerdict.WORSE if is_same_model else ChangeVerdict.CANNOT_TELL
         yield MetricChange(
-            new.task, new.model, ASKED_METRIC, None, why=changed_asking, verdict=verdict
+            new.task,
+            new.model,
+            new.target,
+            ASKED_METRIC,
+            None,
+            why=changed_asking,
+            verdict=verdict,
         )
 
 
@@ -247,7 +279,9 @@ def _score_row(
         if worst_values is not None:
             worst_skill = _skill_change(old_values, worst_values, clusters, unit)
         if skill is not None and (worst_values is None or worst_skill is not None):
-            return MetricChange(new.task, new.model, "skill", skill, worst_case=worst_skill)
+            return MetricChange(
+                new.task, new.model, new.target, "skill", skill, worst_case=worst_skill
+            )
 
     score_change = mean_change(
         old_values.values, new_values.values, clusters, unit=unit, scale=scale
@@ -260,6 +294,7 @@ def _score_row(
     return MetricChange(
         new.task,
         new.model,
+        new.target,
         metric,
         score_change,
         lower_is_better=lower_is_better,

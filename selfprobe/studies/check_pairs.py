@@ -1,7 +1,7 @@
 """Which run of a baseline `selfprobe check` compares with which run of now, and why it refuses to."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,14 +84,31 @@ class BaselineRun:
         return most_epochs
 
     @property
+    def compared_args(self) -> dict[str, Any]:
+        """Task arguments that say what was asked: of a data set with a hash the columns alone,
+        since the hash says more than where it lies.
+        """
+        arguments = dict(self.args)
+        if self.data and "dataset" in arguments:
+            _, mark, columns = str(arguments.pop("dataset")).partition("?")
+            if mark:
+                arguments["dataset"] = columns
+        return arguments
+
+    @property
+    def models(self) -> str:
+        """Name of the model, and of a target that is not it: "openai/a about openai/b"."""
+        return self.model + target_suffix(self.model, self.target)
+
+    @property
     def name(self) -> str:
         """Name for people: the task and its model."""
-        return f"{self.task} of {self.model}{target_suffix(self.model, self.target)}"
+        return f"{self.task} of {self.models}"
 
 
 Pair = tuple[BaselineRun, BaselineRun]
 """A run before and the same one after."""
-PAIRING_LEVELS = 6
+PAIRING_LEVELS = 8
 """Number of properties by which runs are paired, one after the other (`_pairing_keys`)."""
 
 
@@ -99,10 +116,12 @@ def _pairing_keys(run: BaselineRun) -> tuple[Hashable, ...]:
     """Properties that two runs may share, from the closest. The last ones find the pair whose
     difference is worth a word.
     """
-    arguments = repr(run.args)
+    arguments = repr(run.compared_args)
     model_arguments = repr(concealed(run.model_args))
     return (
-        (run.task, arguments, run.model, run.target, model_arguments),
+        (run.task, arguments, run.data, run.model, run.target, model_arguments),
+        (run.task, arguments, run.data, run.model, run.target),
+        (run.task, arguments, run.data, run.model == run.target),
         (run.task, arguments, run.model, run.target),
         (run.task, arguments, run.model),
         (run.task, arguments, run.model == run.target),
@@ -150,9 +169,11 @@ class RunMatches:
 
 
 def match_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> RunMatches:
-    """Match each earlier run with the current one of the same task, arguments and model; a single
-    other model counts.
+    """Match each earlier run with the current one of the same task, arguments and model; another
+    model, or another target, counts where it is the only one of all runs.
     """
+    is_single_model = _is_single(before, after, _models)
+    is_single_target = _is_single(before, after, _other_targets)
     pairs = list[Pair]()
     unpaired_before = list(before)
     unpaired_after = list(after)
@@ -166,10 +187,38 @@ def match_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> R
             if len(group.before) == len(group.after) == 1:
                 old = group.before[0]
                 new = group.after[0]
+                if old.model != new.model and not is_single_model:
+                    continue
+                if _has_other_target(old, new) and not is_single_target:
+                    continue
                 pairs.append((old, new))
                 unpaired_before.remove(old)
                 unpaired_after.remove(new)
     return RunMatches(pairs, unpaired_before, unpaired_after)
+
+
+def _models(runs: Sequence[BaselineRun]) -> set[str]:
+    return {run.model for run in runs}
+
+
+def _other_targets(runs: Sequence[BaselineRun]) -> set[str]:
+    """Targets that are not the model itself."""
+    return {run.target for run in runs if run.target != run.model}
+
+
+def _is_single(
+    before: Sequence[BaselineRun],
+    after: Sequence[BaselineRun],
+    names_in: Callable[[Sequence[BaselineRun]], set[str]],
+) -> bool:
+    """Whether there is no more than one such name before and one now: one may replace the other."""
+    return len(names_in(before)) <= 1 and len(names_in(after)) <= 1
+
+
+def _has_other_target(old: BaselineRun, new: BaselineRun) -> bool:
+    """Whether the targets differ and are not the models themselves."""
+    are_about_themselves = old.target == old.model and new.target == new.model
+    return old.target != new.target and not are_about_themselves
 
 
 @dataclass
@@ -237,6 +286,11 @@ def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
         )
     if old.model != new.model:
         yield f"the baseline's model is {old.model}"
+    old_model_args = concealed(old.model_args)
+    new_model_args = concealed(new.model_args)
+    changed_model_args = _changes_text(old_model_args, new_model_args)
+    if changed_model_args:
+        yield f"asked with other model arguments: {changed_model_args}"
     has_targets = old.target != old.model and new.target != new.model
     if has_targets and old.target != new.target:
         yield f"the baseline's target is {old.target}"
@@ -285,7 +339,7 @@ def _changed_questions(old: BaselineRun, new: BaselineRun) -> str:
             f"the baseline is of {_model_and_target(old)}, the logs are of "
             f"{_model_and_target(new)}; run the same, or save a new baseline"
         )
-    if old.args != new.args:
+    if old.compared_args != new.compared_args:
         return (
             f"asked with other task arguments: {_changed_arguments(old, new)}; give the same, or "
             "save a new baseline"
@@ -366,13 +420,32 @@ def _model_and_target(run: BaselineRun) -> str:
 
 def _changed_arguments(old: BaselineRun, new: BaselineRun) -> str:
     """Task arguments that are other than before: "k was 2 and is 3"."""
+    old_compared = old.compared_args
+    new_compared = new.compared_args
+    unchanged_names = set[str]()
+    for name in {*old.args, *new.args}:
+        if old_compared.get(name) == new_compared.get(name):
+            unchanged_names.add(name)
+    return _changes_text(old.args, new.args, unchanged_names)
+
+
+def _changes_text(
+    old_values: Mapping[str, Any],
+    new_values: Mapping[str, Any],
+    unchanged_names: Collection[str] = (),
+) -> str:
+    """Values that are other than before: "k was 2 and is 3"."""
     changes = []
-    for name in sorted({*old.args, *new.args}):
-        if old.args.get(name) != new.args.get(name):
-            old_value = repr(old.args[name]) if name in old.args else "left out"
-            new_value = repr(new.args[name]) if name in new.args else "left out"
+    for name in sorted({*old_values, *new_values} - {*unchanged_names}):
+        if old_values.get(name) != new_values.get(name):
+            old_value = _value_text(old_values, name)
+            new_value = _value_text(new_values, name)
             changes.append(f"{name} was {old_value} and is {new_value}")
     return ", ".join(changes)
+
+
+def _value_text(values: Mapping[str, Any], name: str) -> str:
+    return repr(values[name]) if name in values else "left out"
 
 
 def _changed_items(old_digests: dict[str, str], new_digests: dict[str, str]) -> list[str]:

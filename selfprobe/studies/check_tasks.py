@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from inspect_ai import Task
@@ -58,6 +59,8 @@ def _task_fault(run: BaselineRun, rehearsed_task: RehearsedTask) -> str:
     version = str(rehearsed_task.task.version).partition("+")[0]
     data_hash = (rehearsed_task.task.metadata or {}).get("dataset_sha256", "")
     item_count = rehearsed_task.item_count
+    first_samples = islice(rehearsed_task.task.dataset, item_count)
+    lacking_items = run.items.keys() - {str(sample.id) for sample in first_samples}
     fault = ""
     if version != run.version:
         fault = f"the baseline is of task version {run.version}, here is {version}; save a new one"
@@ -65,6 +68,11 @@ def _task_fault(run: BaselineRun, rehearsed_task: RehearsedTask) -> str:
         fault = f"the baseline is of another data set (hash {run.data[:12]}, here {data_hash[:12]})"
     elif item_count < len(run.items):
         fault = f"the baseline has {len(run.items)} items, {item_count} would be run; raise --limit"
+    elif lacking_items:
+        fault = (
+            f"{len(lacking_items)} of the baseline's {len(run.items)} items would not be run, as "
+            f"{min(lacking_items)}; raise --limit or leave it out, or save a new baseline"
+        )
     return fault
 
 

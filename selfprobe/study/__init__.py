@@ -552,6 +552,10 @@ class Study(BaseModel):
         return with_runs(cls.page(cls.numbers(logs)), shown_runs)
 
     @classmethod
+    def write_refusal(cls, values: Mapping[str, Any], error: Exception) -> None:
+        """Write that a command of these values was refused, where an output is for programs."""
+
+    @classmethod
     def from_values(cls, values: dict[str, Any]) -> Self:
         """A study of these values.
 
@@ -947,6 +951,14 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     study = str(about["place"])
 
     def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
+        try:
+            return call_study(as_json, yes, dry_run, values)
+        except Exception as error:
+            if values.get("junit") or values.get("github"):
+                imported_study(study).write_refusal(values, error)
+            raise
+
+    def call_study(as_json: bool, yes: bool, dry_run: bool, values: dict[str, Any]) -> int:
         refuse_missing(values)
         if about["asks"]:
             refuse_impossible(values)

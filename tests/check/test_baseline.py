@@ -73,6 +73,11 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(
         ("[1]", "is no baseline of selfprobe check"),
         ('{"baseline": 9, "runs": []}', "is a baseline of form 9, this selfprobe reads form 1"),
         ('{"baseline": 1, "runs": []}', "holds no run"),
+        (
+            '{"baseline": true, "runs": []}',
+            "is a baseline of form True, this selfprobe reads form 1",
+        ),
+        ('{"baseline": 1.0, "runs": []}', "is a baseline of form 1.0, this selfprobe reads form 1"),
         ('{"baseline": 1, "runs": [{"task": 3}]}', "was changed by hand: run 0 task: "),
         ('{"baseline": 1, "runs": [NaN]}', "is no baseline, it is not JSON (NaN is no number)"),
     ],
@@ -128,6 +133,31 @@ def test_a_baseline_in_the_place_of_logs_is_answered_with_its_option(tmp_path: P
     assert done.exit_code == 2 and done.output == (
         f"Error: {path} is a baseline, and LOGS are logs: selfprobe check LOGS --baseline {path}\n"
     )
+
+
+def test_logs_in_the_place_of_a_baseline_are_answered_with_their_option(tmp_path: Path) -> None:
+    (tmp_path / "x.eval").write_bytes(b"PK")
+    for path, kind in ((tmp_path / "x.eval", "a log"), (tmp_path, "a folder")):
+        done = check(tmp_path, "--baseline", path)
+        assert done.exit_code == 2
+        assert (
+            f"{path} is {kind}, and --baseline takes a .json file of --save: --against {path}"
+            in (done.output)
+        ), done.output
+
+
+def test_a_baseline_that_is_not_there_is_saved_in_a_json_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path, remedy in (
+        ("no.json", "--save no.json"),
+        ("no*.eval", "--save baseline.json"),
+        ("no", "--save baseline.json"),
+    ):
+        with pytest.raises(InputError) as refusal:
+            read_baseline(path)
+        assert str(refusal.value).endswith(f"save one: selfprobe check LOGS {remedy}")
 
 
 def test_a_baseline_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """What changed between two runs, metric by metric, from runs that are made up."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from selfprobe.studies.check_cases import CaseKind
 from selfprobe.studies.check_cells import turned_cells
 from selfprobe.studies.check_gate import (
     VERDICT_WORDS,
@@ -111,17 +113,102 @@ def test_other_prompts_are_refused_and_prompts_of_which_some_are_left_are_not() 
     assert refusal(before, run(HALF, prompts=["b"])) == refusal(before, run(HALF)) == ""
 
 
-def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_against_the_one_that_left() -> (
-    None
-):
-    def models(*names: str) -> list[BaselineRun]:
-        return [run(HALF, model=name, target=name) for name in names]
+def test_other_model_arguments_are_said() -> None:
+    before = run(HALF, model_args={"access": 0.8, "provider": {"order": ["a"]}})
+    now = run(HALF, model_args={"access": 0.2, "provider": {"order": ["a"]}, "api_version": "2"})
+    run_pairs = pair_runs([before], [now])
+    assert run_pairs.notes == [
+        "quiz of m: asked with other model arguments: access was 0.8 and is 0.2, api_version was "
+        "left out and is '2'"
+    ]
+    pinned = run(HALF, model_args={"provider": {"order": ["b"]}})
+    [note] = pair_runs([run(HALF)], [pinned]).notes
+    assert note.endswith("provider was left out and is {'order': ['b']}")
+    assert not pair_runs([before], [before]).notes
+    with_key = run(HALF, model_args={"api_key": "sk-1234567890abcdef"})
+    assert "sk-1234567890abcdef" not in str(pair_runs([run(HALF)], [with_key]).notes)
 
-    found = pair_runs(models("a", "b"), models("b", "c"))
-    assert sorted((old.model, new.model) for old, new in found.pairs) == [("a", "c"), ("b", "b")]
-    found = pair_runs(models("a"), models("a", "b"))
-    assert len(found.pairs) == 1 and not found.notes
-    assert found.refused["quiz of b"].startswith("it is not in the baseline; save a new baseline")
+
+def test_equal_data_are_the_same_wherever_they_lie() -> None:
+    def on(dataset: str, data: str = "d") -> BaselineRun:
+        return run(HALF, args={"dataset": dataset}, data=data)
+
+    before = on("my.jsonl")
+    for now in (on("./my.jsonl"), on("/somewhere/my.jsonl"), run(HALF)):
+        run_pairs = pair_runs([before], [now])
+        assert len(run_pairs.pairs) == 1 and not run_pairs.refused and not run_pairs.notes
+    assert refusal(before, on("my.jsonl", "e")) == "another data set: its hash was d and is e"
+    assert refusal(before, on("other.jsonl", "e")) == "another data set: its hash was d and is e"
+    other_columns = refusal(before, on("./my.jsonl?question=title"))
+    assert "dataset was 'my.jsonl' and is './my.jsonl?question=title'" in other_columns
+    assert "dataset was 'my.jsonl'" in refusal(on("my.jsonl", ""), on("./my.jsonl", ""))
+
+
+def test_of_several_data_sets_each_is_compared_with_itself() -> None:
+    before = [run(HALF, data="d"), run(HALF, data="e", args={"dataset": "my.jsonl"})]
+    now = [run(HALF, data="d"), run(HALF, data="e", args={"dataset": "./my.jsonl"})]
+    for model in ("m", "z"):
+        moved = [replace(moved_run, model=model, target=model) for moved_run in reversed(now)]
+        run_pairs = pair_runs(before, moved)
+        assert {(old.data, new.data) for old, new in run_pairs.pairs} == {("d", "d"), ("e", "e")}
+        assert not run_pairs.refused
+
+
+def test_of_a_large_fall_that_is_not_shown_the_number_is_that_of_a_change_as_large() -> None:
+    [row] = changes_of([(run([1.0] * 5 + [0.0]), run([0.0] * 6))], smallest=0.05)
+    assert row.change is not None and row.needed_as_large == row.change.needed(5 / 6) == 14
+    assert verdict_text(row, 0.05) == (
+        "cannot tell a change of .05 (needs 14 items to show a change as large)"
+    )
+    as_small_as_noise = run([1.0, 0.0, 1.0, *HALF[3:12]])
+    [row] = changes_of([(run(HALF[:12]), as_small_as_noise)], smallest=0.05)
+    assert verdict_text(row, 0.05) == f"cannot tell a change of .05 (needs {row.needed:,} items)"
+
+
+def runs_of(*models: str, **fields: Any) -> list[BaselineRun]:
+    return [run(HALF, model=model, target=model, **fields) for model in models]
+
+
+def test_of_several_models_each_needs_a_run_in_the_baseline() -> None:
+    cases: tuple[tuple[list[str], list[str], list[str]], ...] = (
+        (["a", "b"], ["z", "b"], ["b"]),
+        (["a", "b"], ["a", "z"], ["a"]),
+        (["a", "b"], ["z"], []),
+        (["a"], ["y", "z"], []),
+        (["a"], ["a", "z"], ["a"]),
+        (["a", "b"], ["y", "z"], []),
+        (["a"], ["z"], ["z"]),
+    )
+    for before, now, compared_models in cases:
+        run_pairs = pair_runs(runs_of(*before), runs_of(*now))
+        assert [new.model for _, new in run_pairs.pairs] == compared_models, (before, now)
+        is_complete = compared_models == now and len(before) == len(now)
+        assert bool(run_pairs.refused) == (not is_complete), (before, now)
+    refused = pair_runs(runs_of("a"), runs_of("a", "z")).refused
+    assert refused["quiz of z"].startswith("it is not in the baseline; save a new baseline")
+    refused = pair_runs(runs_of("a", "b"), runs_of("b", "z")).refused
+    assert refused == {
+        "quiz of a": "the baseline has it and the logs lack it; of quiz they have quiz of z"
+    }
+
+
+def test_models_are_several_over_all_tasks() -> None:
+    before = [*runs_of("a"), *runs_of("b", task="riddle")]
+    now = [*runs_of("z"), *runs_of("b", task="riddle")]
+    run_pairs = pair_runs(before, now)
+    assert [new.model for _, new in run_pairs.pairs] == ["b"] and "quiz of a" in run_pairs.refused
+    before = [*runs_of("a"), *runs_of("a", task="riddle")]
+    now = [*runs_of("z"), *runs_of("z", task="riddle")]
+    assert len(pair_runs(before, now).pairs) == 2
+
+
+def test_of_several_targets_each_needs_a_run_in_the_baseline() -> None:
+    def matrix(*targets: str) -> list[BaselineRun]:
+        return [run(HALF, model="a", target=target) for target in targets]
+
+    run_pairs = pair_runs(matrix("a", "b", "c"), matrix("a", "b", "z"))
+    assert [new.target for _, new in run_pairs.pairs] == ["a", "b"]
+    assert list(run_pairs.refused) == ["quiz of a about c"]
 
 
 def test_a_run_about_another_model_is_not_compared_with_one_about_itself_and_another_target_is_said() -> (
@@ -140,6 +227,39 @@ def test_a_run_about_another_model_is_not_compared_with_one_about_itself_and_ano
     found = pair_runs([about_b], [about_c])
     assert len(found.pairs) == 1
     assert found.notes == ["quiz of a about c: the baseline's target is b"]
+
+
+def test_runs_of_one_task_are_told_apart_by_model_and_target_in_every_output() -> None:
+    pairs_of_models = [("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")]
+    before = [run(HALF, model=model, target=target) for model, target in pairs_of_models]
+    fallen = [0.0, 0.0, *HALF[2:]]
+    now = [run(fallen, model=model, target=target) for model, target in pairs_of_models]
+    result = Gate(before, now, smallest=0.05).result()
+    names = ["a", "a about b", "b about a", "b"]
+
+    assert [
+        line.split("accuracy")[0].split(maxsplit=1)[1].strip() for line in result.lines()[:4]
+    ] == names
+    turned_lines = [line for line in result.lines() if "right → wrong" in line]
+    assert [line.partition(" i1 ")[0] for line in turned_lines] == [
+        f"quiz of {name}" for name in names
+    ]
+    cases = ElementTree.fromstring(result.junit()).iter("testcase")
+    identities = [f"{case.get('classname')} {case.get('name')}" for case in cases]
+    assert identities == [f"quiz of {name} accuracy" for name in names]
+    for name in names:
+        assert f"| quiz of {name} | accuracy |" in result.markdown()
+    annotations = replace(result, cases=[replace(c, kind=CaseKind.ERROR) for c in result.cases])
+    titles = [command.partition("::.")[0] for command in annotations.annotations()]
+    assert titles == [f"::error title=quiz of {name} accuracy" for name in names]
+    for entries in (result.fields["rows"], [asdict(cell) for cell in result.fields["turned"]]):
+        assert [(entry["model"], entry["target"]) for entry in entries] == pairs_of_models
+
+
+def test_a_single_run_about_another_model_names_it() -> None:
+    before = run(HALF, model="a", target="b")
+    assert Gate([before], [before]).result().lines()[0].startswith("quiz  a about b  accuracy")
+    assert Gate([run(HALF)], [run(HALF)]).result().lines()[0].startswith("quiz  accuracy")
 
 
 def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
@@ -180,7 +300,9 @@ def test_what_turned_is_of_right_and_wrong_by_the_mean_of_epochs_and_of_no_liken
     now = run([[0.0, 1.0, 0.0], "refusal", 0.0, 1.0], said={"i0": {"k": ["c", "a", "c"]}})
     first, second = turned_cells([(before, now)])
     assert (
-        str(first) == 'quiz i0 k  right → wrong: "a" → "c"' and second.item == "i3" and second.right
+        first.line(names_models=False) == 'quiz i0 k  right → wrong: "a" → "c"'
+        and second.item == "i3"
+        and second.right
     )
     assert [one.right for one in turned_cells([(before, now)], lower=["accuracy"])] == [False, True]
     assert turned_cells([(before, now)], lower=["accuracy"])[0].item == "i3"

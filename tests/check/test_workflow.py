@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -185,6 +186,11 @@ def test_runs_that_the_baseline_would_not_be_compared_with_are_refused_before_th
         (ada, both, "kth_word of planted/bob: the baseline lacks it and has planted/ada; "),
         (both, ada, "kth_word of planted/bob: the baseline has it and --run lacks it; "),
         (both, others, "kth_word of planted/cyn: the baseline lacks it and has planted/ada, "),
+        (
+            both,
+            ["--model", "planted/zed,planted/bob"],
+            "kth_word of planted/zed: the baseline lacks it",
+        ),
         (ada, [*ada, "-T", "k=2"], "asked with other task arguments: k was left out and is 2"),
         ([*ada, "-T", "k=2"], ada, "asked with other task arguments: k was 2 and is left out"),
         (ada, [*bob, "-T", "k=2"], "asked with other task arguments: k was left out and is 2"),
@@ -202,6 +208,26 @@ def test_runs_that_the_baseline_would_not_be_compared_with_are_refused_before_th
         assert fault in done.output
         assert set(outcomes_of(junit)) == {"error"}
         assert not logs.exists()
+
+
+def test_a_baseline_of_other_items_of_the_same_number_is_refused_before_it_is_asked(
+    run_task: Any, tmp_path: Path
+) -> None:
+    before = tmp_path / "before"
+    run_task("selfprobe/kth_word", "planted/ada", before, limit=(2, 5))
+    base = str(tmp_path / "baseline.json")
+    assert CliRunner().invoke(main, ["check", str(before), "--save", base]).exit_code == 0
+    logs = tmp_path / "logs"
+    gate = [*GATE_OF_ONE_TASK, "--baseline", base, "--log-dir", str(logs), "--dry-run"]
+    done = CliRunner().invoke(main, gate)
+    assert done.exit_code == 3, done.output
+    assert re.search(
+        r"kth_word: 2 of the baseline's 3 items would not be run, as \S+; raise --limit",
+        done.output,
+    )
+    assert not logs.exists()
+    gate[gate.index("--limit") + 1] = "5"
+    assert CliRunner().invoke(main, gate).exit_code == 0
 
 
 def test_a_single_other_model_is_asked_and_compared(tmp_path: Path) -> None:
