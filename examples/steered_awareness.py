@@ -23,9 +23,9 @@ import pandas as pd
 from inspect_ai import eval
 from inspect_ai.log import EvalLog
 
+from selfprobe.data.concept_words import LARGEST_DOSE
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.logs.decision import last_decisions
-from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.text.counts import count_text
 

@@ -30,10 +30,9 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
-from selfprobe.data.concept_words import concept_words
+from selfprobe.data.concept_words import LARGEST_DOSE, concept_words
 from selfprobe.errors import arguments
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.scorers.thought_claims import (
     ARMS,
     CLEAN,

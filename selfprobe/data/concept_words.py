@@ -15,6 +15,10 @@ CONCEPT_USE = "concept"
 BASE_USE = "base"
 WORD_USES = (CONCEPT_USE, BASE_USE)
 WORDS_SHOWN = 5
+LARGEST_DOSE = 100.0
+"""Largest length of a direction over the mean length of the states to which it is added; from about
+10 on the states are little but the direction.
+"""
 _LINE_BREAK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """What a word of a prompt's line cannot hold."""
 

@@ -33,10 +33,9 @@ from jinja2 import TemplateError
 from torch import Tensor
 from typing_extensions import override
 
-from selfprobe.data.concept_words import has_line_break
+from selfprobe.data.concept_words import LARGEST_DOSE, has_line_break
 from selfprobe.errors import one_line, warn_once
 from selfprobe.errors.inspect_private import HuggingFaceAPI, PrerequisiteError
-from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.mechanism.injection import AskedModel, base_words, concept_vector
 from selfprobe.probes.forward import hidden_of, with_hidden
 from selfprobe.probes.model import (

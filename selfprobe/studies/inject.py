@@ -23,11 +23,10 @@ from scipy.stats import beta
 
 from selfprobe import page
 from selfprobe.data import Table, load
-from selfprobe.data.concept_words import ConceptWords, concept_words, word_key
+from selfprobe.data.concept_words import LARGEST_DOSE, ConceptWords, concept_words, word_key
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.mechanism import injection_prompts as prompts
-from selfprobe.mechanism.dose import LARGEST_DOSE
 from selfprobe.page.columns import BLOCK_HEADING, Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, percent, signed_interval, signed_number
 from selfprobe.page.plots import bar_rows, cut_name
