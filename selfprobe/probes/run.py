@@ -105,8 +105,8 @@ def run_probes(
             tokens. `path`, `reader`:
             see `forward`. `processes`: number of fits at a time.
         logged: Data set → method → pair id → margin of other methods; see `Logged`.
-        random_weights: Also read them under random weights; see `model.wanted`. `scoring`: also
-            score each text alone (default: for data with aspects); see `rate`.
+        random_weights: Also read them under random weights; see `model.wants_untrained_control`.
+            `scoring`: also score each text alone (default: for data with aspects); see `rate`.
 
     Raises ValueError where there is too little to learn from, or a folder of another run.
     """

@@ -293,7 +293,7 @@ def _extremes_text(contrasts: Sequence[ArmContrast]) -> str:
 
 
 def _disagreement_text(contrasts: Sequence[ArmContrast], kinds: PooledKinds) -> str:
-    """In what way kinds do not agree."""
+    """How kinds disagree."""
     if kinds.odd_placebo:
         change = WRITE_SIGNED(kinds.odd_placebo.change.estimate)
         kind_name = KIND_NAMES[kinds.odd_placebo.kind]
