@@ -132,7 +132,12 @@ def _refuse_misspelt_settings(model_args: dict[str, Any]) -> None:
 class SharedWeights:
     """Weights that several handles use, and who may use them now."""
 
-    plain: "SteeredAPI"
+    weights: Any
+    """The model of transformers."""
+    attributes: dict[str, Any]
+    """What Inspect's provider made of them, before any handle was called: what is put round a call
+    afterwards is of one handle.
+    """
     lock: anyio.Lock
     source: str
     """Hub name or folder that they were loaded from."""
@@ -140,7 +145,7 @@ class SharedWeights:
     @cached_property
     def revision(self) -> str:
         """Commit or fingerprint, as a probe's card has it; "" where there is none."""
-        commit = getattr(self.plain.weights.config, "_commit_hash", None)
+        commit = getattr(self.weights.config, "_commit_hash", None)
         if commit:
             return str(commit)
         try:
@@ -172,20 +177,13 @@ class SteeredAPI(HuggingFaceAPI):
             raise PrerequisiteError(
                 f"vector={vector} without a dose adds nothing: give -M dose=.5 (0: the plain model)"
             )
-        self.has_dose = dose is not None
         settings = {"vector": vector, "dose": 0.0 if dose is None else dose, "block": block}
-        self.steering = Steering.read(settings, Steering())
-        self.takes_other_model = _as_boolean("other_model", other_model)
+        steering = Steering.read(settings, Steering())
+        takes_other_model = _as_boolean("other_model", other_model)
         key = f"{model_name} {sorted(model_args.items())}"
         if key in _shared_weights:
             shared = _shared_weights[key]
-            steering = self.steering
-            has_dose = self.has_dose
-            takes_other_model = self.takes_other_model
-            self.__dict__.update(shared.plain.__dict__)
-            self.steering = steering
-            self.has_dose = has_dose
-            self.takes_other_model = takes_other_model
+            vars(self).update(shared.attributes)
             ModelAPI.__init__(self, model_name, base_url, api_key, [], config)
         else:
             try:
@@ -204,9 +202,14 @@ class SteeredAPI(HuggingFaceAPI):
                     f"{', '.join(MODEL_ARGUMENTS)}, and those of the hf provider"
                 ) from error
             # `seeded_transformers` puts a wrapper in the place of `model` at the first call.
-            self.weights = self.model
-            _shared_weights[key] = shared = SharedWeights(self, anyio.Lock(), source)
+            attributes = dict(vars(self))
+            shared = SharedWeights(self.model, attributes, anyio.Lock(), source)
+            _shared_weights[key] = shared
         self.shared = shared
+        self.weights = shared.weights
+        self.has_dose = dose is not None
+        self.steering = steering
+        self.takes_other_model = takes_other_model
         self._vectors: dict[tuple[str | None, int | None], tuple[int, Tensor]] = {}
         self._with_block(self.steering)
 

@@ -228,6 +228,28 @@ def test_a_task_runs_under_a_probe_s_direction_and_its_log_says_which(
     assert log.eval.model_args["dose"] == -0.5 and log.eval.model_args["vector"] == vector
 
 
+def test_of_several_runs_in_one_process_each_has_its_own_vector(
+    folder: Path, tmp_path: Path
+) -> None:
+    vectors = [None, "random:7", "random:8"]
+    notes = []
+    for vector in vectors:
+        settings = {"device": "cpu", "vector": vector, "dose": 0.5} if vector else {"device": "cpu"}
+        (log,) = eval(
+            "selfprobe/kth_word",
+            model=f"steered/{folder}",
+            model_args=settings,
+            limit=1,
+            max_tokens=4,
+            log_dir=str(tmp_path),
+            display="none",
+        )
+        events = [event for sample in log.samples or [] for event in sample.events]
+        outputs = [event.output for event in events if isinstance(event, ModelEvent)]
+        notes.append({(output.metadata or {})["steer"]["vector"] for output in outputs})
+    assert notes == [{vector} for vector in vectors]
+
+
 def test_injected_thought_puts_each_word_in_for_its_reply_alone(
     folder: Path, tmp_path: Path
 ) -> None:
