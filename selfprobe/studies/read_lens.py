@@ -818,7 +818,7 @@ class Parting:
         if not self.row.is_shown:
             return ""
         if not self.lasts:
-            return "at some block, not after the last"
+            return "not lastingly"
         if self.row.is_sharp:
             return f"at block {self.row.block:.0f}"
         if math.isnan(self.row.earliest):
