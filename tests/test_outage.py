@@ -288,6 +288,7 @@ from pathlib import Path
 from selfprobe.cli import main
 from selfprobe.solvers import sent
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 received, keep = [0], sent.keep_reply
 
 def keep_reply(asked, reply):
