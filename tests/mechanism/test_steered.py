@@ -210,7 +210,13 @@ def probe_file(folder: Path, width: int, *, model: str = "m", revision: str = "r
     return file
 
 
-@pytest.mark.parametrize("task", ["selfprobe/kth_word", "selfprobe/awareness_binary"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "selfprobe/kth_word",
+        pytest.param("selfprobe/awareness_binary", marks=pytest.mark.slow(20)),
+    ],
+)
 def test_a_task_runs_under_a_probe_s_direction_and_its_log_says_which(
     task: str, folder: Path, tmp_path: Path
 ) -> None:
