@@ -22,10 +22,7 @@ from transformers.cache_utils import DynamicLayer
 from selfprobe.data import load
 from selfprobe.mechanism import injection_prompts as prompts
 from selfprobe.mechanism.injection_prompts import CONTROL_COUNTS, VectorKind
-from selfprobe.mechanism.lower_blocks import (
-    recorded_passes,
-    replayed_passes,
-)
+from selfprobe.mechanism.lower_blocks import recorded_passes, replayed_passes
 from selfprobe.probes.forward import (
     MODEL_FAILURES,
     Float32Array,

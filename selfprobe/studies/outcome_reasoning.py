@@ -9,11 +9,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.estimate import BoolArray, FloatArray
 
-BoolArray = npt.NDArray[np.bool_]
 LONGEST_ANSWER = 80
 """Number of characters of an answer that reasoning is searched for."""
 LEAST_READABLE_SHARE = 0.1
@@ -188,6 +186,8 @@ _DIGIT_RUN = re.compile(
     r"(?P<percent>\s?%)?"
 )
 _TERM_BEFORE_MINUS = re.compile(r"(?:[a-zA-Z]|[\d)]\s?)$")
+_TERM_LENGTH = 3
+"""Characters before a minus that can be of a term, with a line break after it."""
 _SLASH = re.compile(r"\s?/\s?")
 _DIGIT_SEPARATOR = re.compile(r"\D")
 
@@ -213,7 +213,8 @@ def _written_numbers(text: str) -> list[_WrittenNumber]:
         is_percent = match["percent"] is not None
         if is_percent:
             values |= {value / 100 for value in values}
-        is_difference = _TERM_BEFORE_MINUS.search(text[: match.start()]) is not None
+        before_number = text[max(0, match.start() - _TERM_LENGTH) : match.start()]
+        is_difference = _TERM_BEFORE_MINUS.search(before_number) is not None
         if match["sign"] and not is_difference:
             values = {-value for value in values}
         number = _WrittenNumber(frozenset(values), match.start(), match.end(), is_percent)
@@ -295,8 +296,10 @@ def _is_single_digit(values: frozenset[Fraction]) -> bool:
 def _is_stated(text: str, number: _WrittenNumber) -> bool:
     """Whether a number is called the answer, or stands in a line of its own."""
     before = text[: number.start]
+    # What calls a number the answer stands in its line, or ends the line above.
+    line_start = before.rfind("\n", 0, max(0, len(before) - 1)) + 1
     for prefix in _STATED_PREFIXES[:2]:
-        if re.search(rf"(?:{prefix})$", before, re.IGNORECASE):
+        if re.search(rf"(?:{prefix})$", before[line_start:], re.IGNORECASE):
             return True
     line_before = before.rpartition("\n")[2]
     line_after = text[number.end :].partition("\n")[0]
