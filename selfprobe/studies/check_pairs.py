@@ -231,8 +231,12 @@ class Pairable:
 
 def name_with_arguments(run: BaselineRun) -> str:
     """A run's name, with its arguments where it has any: "kth_word of openai/a (k=2)"."""
-    arguments = ", ".join(f"{name}={value}" for name, value in sorted(run.args.items()))
+    arguments = _arguments_text(run)
     return f"{run.name} ({arguments})" if arguments else run.name
+
+
+def _arguments_text(run: BaselineRun) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(run.args.items()))
 
 
 def _unpaired_reason(run: BaselineRun, unpaired_after: Sequence[BaselineRun]) -> str:
@@ -260,8 +264,7 @@ def distinct_names(runs: Sequence[BaselineRun]) -> list[str]:
     names = []
     for run in runs:
         if argument_sets[run.task, run.model, run.target] > 1:
-            arguments = ", ".join(f"{name}={value}" for name, value in sorted(run.args.items()))
-            names.append(f"{run.task} ({arguments or 'defaults'})")
+            names.append(f"{run.task} ({_arguments_text(run) or 'defaults'})")
         else:
             names.append(run.task)
     return names
